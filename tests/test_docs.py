@@ -1,0 +1,111 @@
+"""What the documents say is run: every YAML example is checked or played, every link followed."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pawlflow.definition.load import load_workflows
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")])
+FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+class Example(NamedTuple):
+    """One fenced block that is a whole document of ours."""
+
+    page: str
+    line: int
+    kind: str
+    name: str
+    text: str
+
+
+def examples(page: str, text: str) -> list[Example]:
+    """Find the workflows and scenarios of a page; `yaml no-check` marks one as a mere sketch."""
+    found = []
+    for fence in FENCE.finditer(text):
+        kind = re.search(r"^kind: (Workflow|Scenario)\b", fence[2], re.MULTILINE)
+        name = re.search(r"^metadata: \{name: ([\w-]+)|^ +name: ([\w-]+)", fence[2], re.MULTILINE)
+        if fence[1].strip() == "yaml" and kind and name:
+            line = text.count("\n", 0, fence.start()) + 1
+            found.append(Example(page, line, kind[1], name[1] or name[2], fence[2]))
+    return found
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Give the relative links of a page that lead nowhere, headings included."""
+    broken = []
+    for target in LINK.findall(FENCE.sub("", text)):
+        path, _, heading = target.partition("#")
+        if re.match(r"[a-z]+:", target):
+            continue
+        place = (page.parent / path) if path else page
+        if not place.exists() or (heading and heading not in headings(place.read_text())):
+            broken.append(target)
+    return broken
+
+
+def headings(text: str) -> set[str]:
+    """Give the anchors of a page's headings."""
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def pawl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does."""
+    command = [sys.executable, "-c", "from pawlflow.cli.main import main; main()", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+ALL = [found for page in PAGES for found in examples(page.name, page.read_text())]
+
+
+@pytest.mark.parametrize("example", ALL, ids=lambda e: f"{e.page}:{e.line}")
+def test_examples_hold(example, tmp_path):
+    """A workflow is read without a finding; a scenario passes beside its page's workflows."""
+    if example.kind == "Workflow":
+        assert load_workflows(example.text, example.page)[1] == []
+        return
+    for other in ALL:
+        if other.page == example.page and other.kind == "Workflow":
+            (tmp_path / f"{other.name}.yaml").write_text(other.text)
+    (tmp_path / "scenario.yaml").write_text(example.text)
+    done = pawl("test", "scenario.yaml", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_readme_shows_the_example_files():
+    """What the README prints is what `make demo` runs."""
+    shown = [found.text for found in ALL if found.page == "README.md"]
+    files = [ROOT / "examples" / name for name in ("order.yaml", "order.scenario.yaml")]
+    assert shown == [file.read_text() for file in files]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    """A relative link names a file or folder that exists, and a heading that it has."""
+    assert broken_links(page, page.read_text()) == []
+
+
+def test_the_collector_collects(tmp_path):
+    """Sketches and other blocks are left alone; a broken link and a lost heading are named."""
+    workflow = "```yaml\nkind: Workflow\nmetadata: {name: a-b}\n```\n"
+    sketch = workflow.replace("yaml", "yaml no-check")
+    scenario = "\n```yaml\nkind: Scenario\nmetadata:\n  name: c\n```\n"
+    found = examples("p", workflow + sketch + scenario + "```yaml\nsteps: []\n```\n")
+    assert [(e.line, e.kind, e.name) for e in found] == [
+        (1, "Workflow", "a-b"),
+        (10, "Scenario", "c"),
+    ]
+
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A title, here\n[a](page.md#a-title-here) [b](no.md) [c](#no) [d](https://x.y)\n"
+    )
+    assert broken_links(page, page.read_text()) == ["no.md", "#no"]
