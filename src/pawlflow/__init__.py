@@ -1,0 +1,1 @@
+"""Pawl: durable, event-sourced workflows for agents and business processes."""

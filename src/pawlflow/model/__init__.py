@@ -1,0 +1,1 @@
+"""Values only: what is journalled, and its bytes."""

@@ -1,0 +1,341 @@
+"""Events: what happened, one per transition, as it is journalled.
+
+Each is a positional array led by its tag. `step` is the index in the plan of the definition in
+force; `item` is -1 outside forEach. Fields may be appended, with defaults; none is ever removed,
+renamed or given another meaning.
+"""
+
+from typing import Literal
+
+from pawlflow.model.failure import Failure
+from pawlflow.model.ids import Digest, RoleName, TimeMs
+from pawlflow.model.payload import Payload
+from pawlflow.model.records import Record
+
+WaitKind = Literal["approval", "event", "timer", "child"]
+SkipReason = Literal["on_failure", "condition", "upstream"]
+Mode = Literal[0, 1, 2]  # 0 first or plain retry, 1 correction, 2 reassigned by a human
+Rollback = Literal["none", "full", "partial"]
+
+
+class InstanceCreated(Record, frozen=True, tag="instance.created", gc=False):
+    """The instance exists."""
+
+    definition: Digest
+    rules: int
+    nonce: bytes
+    input: Payload
+    by: str
+
+
+class InstanceQueued(Record, frozen=True, tag="instance.queued", gc=False):
+    """The instance asked for a slot; `held` when none was free at once."""
+
+    held: bool
+
+
+class InstanceStarted(Record, frozen=True, tag="instance.started", gc=False):
+    """The clock of the instance runs."""
+
+
+class StepReady(Record, frozen=True, tag="step.ready", gc=False):
+    """Dependencies met, parameters fixed for this round."""
+
+    step: int
+    item: int
+    params: Payload | None
+
+
+class StepStarted(Record, frozen=True, tag="step.started", gc=False):
+    """An attempt was dispatched."""
+
+    step: int
+    item: int
+    attempt: int
+    round: int
+    mode: Mode
+
+
+class StepWaiting(Record, frozen=True, tag="step.waiting", gc=False):
+    """A wait without a worker was opened."""
+
+    step: int
+    item: int
+    kind: WaitKind
+    until: TimeMs | None
+    shown: Payload | None = None
+
+
+class StepSucceeded(Record, frozen=True, tag="step.succeeded", gc=False):
+    """Done; it stays done."""
+
+    step: int
+    item: int
+    attempt: int
+    result: Payload
+    warnings: int = 0
+    round: int = 0  # of an attempt; 0 for waits
+
+
+class StepBackedOff(Record, frozen=True, tag="step.backed_off", gc=False):
+    """The attempt failed; the next one is due at `retry_at`."""
+
+    step: int
+    item: int
+    attempt: int
+    failure: Failure
+    retry_at: TimeMs
+
+
+class StepCorrecting(Record, frozen=True, tag="step.correcting", gc=False):
+    """The result was refused; a new round begins with the findings as feedback."""
+
+    step: int
+    item: int
+    attempt: int
+    failure: Failure
+
+
+class StepFailed(Record, frozen=True, tag="step.failed", gc=False):
+    """Failed for good. `attempt` is 0 when no attempt was ever made."""
+
+    step: int
+    item: int
+    attempt: int
+    failure: Failure
+
+
+class StepSkipped(Record, frozen=True, tag="step.skipped", gc=False):
+    """Not done on purpose."""
+
+    step: int
+    item: int
+    reason: SkipReason
+    attempt: int = 0
+    failure: Failure | None = None
+
+
+class StepEscalated(Record, frozen=True, tag="step.escalated", gc=False):
+    """A human owns the decision now."""
+
+    step: int
+    item: int
+    attempt: int
+    failure: Failure
+
+
+class StepResumed(Record, frozen=True, tag="step.resumed", gc=False):
+    """A human let the step go on, with a fresh retry budget."""
+
+    step: int
+    item: int
+    by: str
+    how: Literal["resume", "retry", "reassign"]
+    role: RoleName | None
+    params: Payload | None
+    comment: Payload | None
+
+
+class StepRequeued(Record, frozen=True, tag="step.requeued", gc=False):
+    """A back-off is over; the step waits its turn for the next attempt."""
+
+    step: int
+    item: int
+
+
+class StepCancelled(Record, frozen=True, tag="step.cancelled", gc=False):
+    """Stopped because the instance stops."""
+
+    step: int
+    item: int
+
+
+class LateSuccess(Record, frozen=True, tag="step.late_success", gc=False):
+    """A settled step turned out to have succeeded after all; `undo` if that must be undone."""
+
+    step: int
+    item: int
+    attempt: int
+    result: Payload
+    undo: bool
+    round: int
+
+
+class GateVoted(Record, frozen=True, tag="gate.voted", gc=False):
+    """One approval of several needed."""
+
+    step: int
+    by: str
+    role: RoleName | None
+    comment: Payload | None
+
+
+class GateGranted(Record, frozen=True, tag="gate.granted", gc=False):
+    """The last approval needed; the gate is open."""
+
+    step: int
+    by: str
+    role: RoleName | None
+    comment: Payload | None
+    result: Payload
+
+
+class GateRejected(Record, frozen=True, tag="gate.rejected", gc=False):
+    """A human refused; `settles` when that alone fails the step."""
+
+    step: int
+    by: str
+    role: RoleName | None
+    comment: Payload | None
+    failure: Failure
+    settles: bool
+
+
+class SignalReceived(Record, frozen=True, tag="signal.received", gc=False):
+    """A signal was kept."""
+
+    event: str
+    data: Payload
+    by: str
+
+
+class SignalTaken(Record, frozen=True, tag="signal.taken", gc=False):
+    """The kept signal with this number was consumed by a wait."""
+
+    number: int
+    step: int
+    item: int
+
+
+class EventDelivered(Record, frozen=True, tag="event.delivered", gc=False):
+    """A broadcast event met this wait."""
+
+    event: str
+    data: Payload
+    step: int
+    item: int
+
+
+class InstancePaused(Record, frozen=True, tag="instance.paused", gc=False):
+    """Nothing new starts."""
+
+    by: str
+    comment: Payload | None
+
+
+class InstanceUnpaused(Record, frozen=True, tag="instance.unpaused", gc=False):
+    """Starting is allowed again."""
+
+    by: str
+    comment: Payload | None
+
+
+class InstanceStopping(Record, frozen=True, tag="instance.stopping", gc=False):
+    """The outcome is decided, nothing will be undone; attempts in flight are being stopped."""
+
+    outcome: Literal["failed", "cancelled"]
+    step: int
+    failure: Failure | None
+    by: str
+    comment: Payload | None = None
+
+
+class CompensationStarted(Record, frozen=True, tag="compensation.started", gc=False):
+    """The outcome is decided and completed steps will be undone, last first."""
+
+    outcome: Literal["failed", "cancelled"]
+    step: int
+    failure: Failure | None
+    by: str
+    comment: Payload | None = None
+
+
+class UndoStarted(Record, frozen=True, tag="undo.started", gc=False):
+    """An undo was dispatched."""
+
+    step: int
+    item: int
+    attempt: int
+    params: Payload
+
+
+class UndoBackedOff(Record, frozen=True, tag="undo.backed_off", gc=False):
+    """The undo failed; the next attempt is due at `retry_at`."""
+
+    step: int
+    item: int
+    attempt: int
+    failure: Failure
+    retry_at: TimeMs
+
+
+class UndoDone(Record, frozen=True, tag="undo.done", gc=False):
+    """The step's effect is undone."""
+
+    step: int
+    item: int
+    attempt: int
+
+
+class UndoFailed(Record, frozen=True, tag="undo.failed", gc=False):
+    """The step's effect could not be undone."""
+
+    step: int
+    item: int
+    attempt: int
+    failure: Failure
+
+
+class InstanceCompleted(Record, frozen=True, tag="instance.completed", gc=False):
+    """All steps are done."""
+
+    output: Payload
+
+
+class InstanceFailed(Record, frozen=True, tag="instance.failed", gc=False):
+    """Closed without success."""
+
+    rollback: Rollback
+
+
+class InstanceCancelled(Record, frozen=True, tag="instance.cancelled", gc=False):
+    """Closed by a human."""
+
+    rollback: Rollback
+
+
+Event = (
+    InstanceCreated
+    | InstanceQueued
+    | InstanceStarted
+    | StepReady
+    | StepStarted
+    | StepWaiting
+    | StepSucceeded
+    | StepBackedOff
+    | StepCorrecting
+    | StepFailed
+    | StepSkipped
+    | StepEscalated
+    | StepResumed
+    | StepRequeued
+    | StepCancelled
+    | LateSuccess
+    | GateVoted
+    | GateGranted
+    | GateRejected
+    | SignalReceived
+    | SignalTaken
+    | EventDelivered
+    | InstancePaused
+    | InstanceUnpaused
+    | InstanceStopping
+    | CompensationStarted
+    | UndoStarted
+    | UndoBackedOff
+    | UndoDone
+    | UndoFailed
+    | InstanceCompleted
+    | InstanceFailed
+    | InstanceCancelled
+)

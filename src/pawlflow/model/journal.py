@@ -1,0 +1,167 @@
+"""Turns and frames: the bytes of the journal, and the hashes that hold them together.
+
+docs/journal.md specifies every form in this file; tests/golden holds examples of each.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final, Literal
+
+import msgspec
+
+from pawlflow.model.codec import hash_of
+from pawlflow.model.events import Event
+from pawlflow.model.ids import CellId, Digest, TimeMs
+from pawlflow.model.inputs import Input
+from pawlflow.model.intents import IntentRecord
+from pawlflow.model.payload import Payload
+from pawlflow.model.records import Record, write
+
+TURN_FORMAT: Final = 1
+_LEAF: Final = b"\x00"  # RFC 6962: a leaf can never be taken for a node
+_NODE: Final = b"\x01"
+
+
+class Stamps(Record, frozen=True, gc=False):
+    """What admission sampled once for a turn; replay uses it again."""
+
+    now: TimeMs
+    height: int
+    entropy: bytes = b""
+
+
+class Send(Record, frozen=True, tag="send", gc=False):
+    """An input for another cell of the same tenant."""
+
+    workflow: str
+    key: str
+    input: Input
+
+
+class Turn(Record, frozen=True):
+    """One input applied to one cell: the unit of the journal and of replay."""
+
+    format: int
+    number: int
+    rules: int
+    stamps: Stamps
+    input: Input
+    events: tuple[Event, ...]
+    intents: tuple[IntentRecord, ...] = ()
+    sends: tuple[Send, ...] = ()
+
+
+class Disposition(Record, frozen=True, tag="disposition"):
+    """An input that became no turn: refused, or put aside after it broke its cell."""
+
+    cell: CellId
+    kind: Literal["rejected", "dead"]
+    code: str
+    detail: Payload
+    input: Input
+    at: TimeMs
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """Many turns of one shard, committed together."""
+
+    shard: int
+    first: int
+    last: int
+    prev: Digest
+    root: Digest
+    hash: Digest
+
+
+class ChainedTurn(Record, frozen=True, tag="pawl.turn.1", gc=False):
+    """What a turn's hash is the hash of."""
+
+    prev: Digest
+    turn: bytes
+
+
+def turn_bytes(turn: Turn) -> bytes:
+    """The canonical bytes of a turn; values appear as addresses."""
+    return write(turn)
+
+
+def instance_genesis(cell: CellId) -> Digest:
+    """What the first turn of an instance is chained to."""
+    return Digest(hash_of("pawl.instance.1", cell.tenant, cell.workflow, cell.key))
+
+
+def turn_hash(prev: Digest, data: bytes) -> Digest:
+    """The hash of a turn, chained to the one before it in the same instance."""
+    return Digest(sha256(write(ChainedTurn(prev, data))).digest())
+
+
+def disposition_hash(data: bytes) -> Digest:
+    """The hash under which a disposition enters its frame."""
+    return Digest(hash_of("pawl.disposition.1", data))
+
+
+def shard_genesis(shard: int) -> Digest:
+    """What the first frame of a shard is chained to."""
+    return Digest(hash_of("pawl.shard.1", shard))
+
+
+def frame_of(shard: int, prev: Digest, first: int, leaves: Sequence[Digest]) -> Frame:
+    """Chain a frame over the hashes of its turns and dispositions, in sequence order."""
+    last = first + len(leaves) - 1
+    root = merkle_root(leaves)
+    sealed = Digest(hash_of("pawl.frame.1", prev, first, last, root))
+    return Frame(shard=shard, first=first, last=last, prev=prev, root=root, hash=sealed)
+
+
+def merkle_root(leaves: Sequence[Digest]) -> Digest:
+    """The RFC 6962 tree hash, so that one turn can be proven without showing the others."""
+    if not leaves:
+        return Digest(sha256(b"").digest())
+    level = [sha256(_LEAF + leaf).digest() for leaf in leaves]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        odd = level[-1:] if len(level) % 2 else []
+        level = [sha256(_NODE + left + right).digest() for left, right in pairs] + odd
+    return Digest(level[0])
+
+
+def merkle_path(leaves: Sequence[Digest], index: int) -> list[tuple[bool, Digest]]:
+    """The hashes that prove leaf `index`: (is the sibling on the right?, sibling), from below."""
+    path: list[tuple[bool, Digest]] = []
+    level = [Digest(sha256(_LEAF + leaf).digest()) for leaf in leaves]
+    while len(level) > 1:
+        sibling = index ^ 1
+        if sibling < len(level):
+            path.append((sibling > index, level[sibling]))
+        pairs = zip(level[::2], level[1::2], strict=False)
+        odd = level[-1:] if len(level) % 2 else []
+        level = [Digest(sha256(_NODE + a + b).digest()) for a, b in pairs] + odd
+        index //= 2
+    return path
+
+
+def proves(leaf: Digest, path: Sequence[tuple[bool, Digest]], root: Digest) -> bool:
+    """Does this path lead from the leaf to the root?"""
+    node = sha256(_LEAF + leaf).digest()
+    for on_the_right, sibling in path:
+        pair = node + sibling if on_the_right else sibling + node
+        node = sha256(_NODE + pair).digest()
+    return node == root
+
+
+def payloads_of(turn: Turn) -> list[Payload]:
+    """Every payload a turn mentions, in order: what must lie beside it to read it again."""
+    found: list[Payload] = []
+    for record in (turn.input, *turn.events):
+        gather(record, found)
+    return found
+
+
+def gather(record: msgspec.Struct, found: list[Payload]) -> None:
+    """The payloads of one record and of the records inside it."""
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        if type(value) is Payload:
+            found.append(value)
+        elif isinstance(value, msgspec.Struct):
+            gather(value, found)
