@@ -1,0 +1,126 @@
+"""Templates: plain values whose strings may hold `${ expressions }`."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pawlflow.definition.express.compile import Evaluate, compile_node, constant, entries
+from pawlflow.definition.express.cost import Env, Run, charge_text
+from pawlflow.definition.express.errors import ExpressionError
+from pawlflow.definition.express.functions import interpolate
+from pawlflow.definition.express.parse import DEPTH_MAX, parse_braced, too_deep
+from pawlflow.definition.express.scope import Path, Ref, Scope, Table
+
+SECRET = "$secret"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """A compiled template. `evaluate` takes values parallel to `refs`."""
+
+    refs: tuple[Ref, ...]  # distinct, in order of first mention
+    ref_places: tuple[tuple[Path, int], ...]  # the string and the offset in it, for each
+    constant: bool  # nothing in it is evaluated
+    evaluate: Evaluate = field(repr=False)  # the value, or ExpressionError
+    cost: Evaluate = field(repr=False)  # the units that evaluating spends
+
+
+def compile_template(value: Any, *, roots: frozenset[str], fallback: str | None = None) -> Template:
+    """Check and compile. Raises ExpressionError with the path of the string and an offset."""
+    table = Table(roots, fallback)
+    filled, run = compile_value(value, (), table)
+    evaluate, cost = entries(run or constant(filled), table)
+    return Template(tuple(table.refs), tuple(table.places), run is None, evaluate, cost)
+
+
+def compile_value(value: Any, path: Path, table: Table) -> tuple[Any, Run | None]:
+    """The value with its constant strings in place, and a closure if that is not all of it."""
+    if type(value) is str:
+        return compile_text(value, path, table)
+    if type(value) in (list, dict) and not is_secret(value):
+        return compile_holder(value, path, table)
+    return value, None
+
+
+def is_secret(value: Any) -> bool:
+    """Whether this is a reference to a secret, which only an executor may resolve."""
+    return type(value) is dict and value.keys() == {SECRET}
+
+
+def compile_holder(value: Any, path: Path, table: Table) -> tuple[Any, Run | None]:
+    """A list or map: copied when evaluated, its constant parts shared."""
+    if len(path) >= DEPTH_MAX:
+        error = too_deep(0)
+        error.path = path
+        raise error
+    filled = value.copy()
+    dynamic: list[tuple[str | int, Run]] = []
+    for key, item in enumerate(value) if type(value) is list else value.items():
+        filled[key], run = compile_value(item, (*path, key), table)
+        if run:
+            dynamic.append((key, run))
+
+    def fill(env: Env) -> Any:
+        result = filled.copy()
+        for key, run in dynamic:
+            result[key] = run(env)
+        return result
+
+    return filled, fill if dynamic else None
+
+
+def compile_text(text: str, path: Path, table: Table) -> tuple[str | None, Run | None]:
+    """A string: one expression keeps its type, several or with text between become text."""
+    table.path = path
+    try:
+        parts = compile_parts(text, table)
+    except ExpressionError as error:
+        error.path = path
+        raise
+    if all(isinstance(part, str) for part in parts):
+        return "".join(map(str, parts)), None
+    if len(parts) == 1 and not isinstance(parts[0], str):
+        return None, located(parts[0], path)
+    table.metered = True
+    return None, located(joined(parts), path)
+
+
+def compile_parts(text: str, table: Table) -> list[str | Run]:
+    """The pieces of a string, in order; `$${` stands for `${`."""
+    parts: list[str | Run] = []
+    at = 0
+    while (start := text.find("${", at)) >= 0:
+        if start > at and text[start - 1] == "$":
+            parts.append(text[at : start - 1] + "${")
+            at = start + 2
+            continue
+        if start > at:
+            parts.append(text[at:start])
+        node, at = parse_braced(text, start + 2)
+        parts.append(compile_node(node, Scope(table)))
+    if at < len(text):
+        parts.append(text[at:])
+    return parts
+
+
+def joined(parts: list[str | Run]) -> Run:
+    """Mixed text, at the price of writing it."""
+
+    def run(env: Env) -> str:
+        texts = [part if isinstance(part, str) else interpolate(env, part(env)) for part in parts]
+        charge_text(env, sum(map(len, texts)))
+        return "".join(texts)
+
+    return run
+
+
+def located(run: Run, path: Path) -> Run:
+    """The same, with errors that name the string they come from."""
+
+    def locate(env: Env) -> Any:
+        try:
+            return run(env)
+        except ExpressionError as error:
+            error.path = path
+            raise
+
+    return locate

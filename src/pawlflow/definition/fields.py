@@ -1,0 +1,303 @@
+"""Reading a mapping by a table: one row per field, with the shape's name and a reader.
+
+A reader turns a node into a value or reports why it cannot and returns BAD. It also carries the
+JSON Schema of what it accepts, so that editors are told the same as the checker enforces.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from pawlflow.definition.read import Node, plain
+from pawlflow.definition.report import Report, listing, suggest
+from pawlflow.model.ids import DurationMs
+
+BAD: Any = object()  # what a reader returns when it has reported an error
+Read = Callable[[Node, Report, str], Any]
+Schema = dict[str, Any]
+
+NUMBER_MAX = 1_000_000_000  # counts beyond this are typing errors
+TEXT_MAX = 10_000  # characters of a description or comment
+DURATION = re.compile(
+    r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+)s)?(?:([0-9]+)ms)?\Z"
+)
+DURATION_PATTERN = "^" + "".join(f"(?:[0-9]+{unit})?" for unit in ("d", "h", "m", "s", "ms")) + "$"
+UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000, 1)
+DURATION_MAX_MS = 36_500 * 86_400_000  # a hundred years: sums with a clock stay far from 64 bits
+DURATION_FORM = "a duration like 500ms, 30s, 5m, 2h, 1d or 1h30m"
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """How a value is read, and what editors are told about it."""
+
+    read: Read
+    schema: Schema
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One row: the field of the shape, how it is read, what it is for."""
+
+    to: str
+    reader: Reader
+    doc: str
+    required: bool = False
+
+
+class Table:
+    """The fields of one part of a document, by their YAML names."""
+
+    def __init__(self, part: str, fields: dict[str, Field]) -> None:
+        self.part = part
+        self.fields = fields
+        self.required = tuple(name for name, field in fields.items() if field.required)
+
+    def schema(self) -> Schema:
+        """What editors are told about the whole part."""
+        properties = {
+            name: {**field.reader.schema, "description": field.doc}
+            for name, field in self.fields.items()
+        }
+        schema: Schema = {
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": False,
+        }
+        if self.required:
+            schema["required"] = list(self.required)
+        return schema
+
+
+def read_fields(node: Node, table: Table, report: Report) -> dict[str, Any]:
+    """The readable fields of a mapping, by their names in the shape."""
+    if not isinstance(node.value, dict):
+        misread(report, node, table.part, "a mapping of fields")
+        return {}
+    found = {}
+    for name, child in node.value.items():
+        field = table.fields.get(name)
+        if field is None:
+            refuse_unknown(node, name, table, report)
+            continue
+        value = field.reader.read(child, report, name)
+        if value is not BAD:
+            found[field.to] = value
+    for name in table.required:
+        if name not in node.value:
+            report.error(
+                node.place,
+                "field.missing",
+                f"{table.part} has no {name!r}",
+                f"add {name}: {table.fields[name].doc}",
+            )
+    return found
+
+
+def refuse_unknown(node: Node, name: str, table: Table, report: Report) -> None:
+    """A field nobody reads is a typing error more often than a wish."""
+    report.error(
+        node.place_of(name),
+        "field.unknown",
+        f"{table.part} has no field {name!r}; its fields are: {', '.join(table.fields)}",
+        suggest(name, table.fields) or "remove it, or keep notes in metadata.annotations",
+    )
+
+
+def misread(report: Report, node: Node, name: str, expected: str, code: str = "field.type") -> Any:
+    """Report a value of the wrong kind."""
+    hint = "give it a value, or remove it" if node.value is None else f"write {expected}"
+    report.error(node.place, code, f"{name}: expected {expected}; got {shown(node)}", hint)
+    return BAD
+
+
+def shown(node: Node) -> str:
+    """A value as a message names it."""
+    match node.value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true" if node.value else "false"
+        case dict():
+            return "a mapping"
+        case list():
+            return "a list"
+        case str() if len(node.value) > 80:
+            return f"{node.value[:80]!r}..."
+        case _:
+            return repr(node.value)
+
+
+def struct(shape: Callable[..., Any], table: Table) -> Reader:
+    """A mapping that becomes a shape, if nothing is wrong in it."""
+
+    def read(node: Node, report: Report, _: str) -> Any:
+        before = len(report.findings)
+        found = read_fields(node, table, report)
+        return shape(**found) if len(report.findings) == before else BAD
+
+    return Reader(read, table.schema())
+
+
+def list_of(reader: Reader, what: str) -> Reader:
+    """A list; its items are read one by one, bad ones are left out."""
+
+    def read(node: Node, report: Report, name: str) -> Any:
+        if not isinstance(node.value, list):
+            return misread(report, node, name, f"a list of {what}")
+        found = [reader.read(item, report, name) for item in node.value]
+        return tuple(value for value in found if value is not BAD)
+
+    return Reader(read, {"type": "array", "items": reader.schema})
+
+
+def choice(*values: str) -> Reader:
+    """One of a few words."""
+
+    def read(node: Node, report: Report, name: str) -> Any:
+        if isinstance(node.value, str) and node.value in values:
+            return node.value
+        near = suggest(node.value, values) if isinstance(node.value, str) else ""
+        report.error(
+            node.place,
+            "field.value",
+            f"{name}: expected one of {listing(values)}; got {shown(node)}",
+            near or f"use one of {listing(values)}",
+        )
+        return BAD
+
+    return Reader(read, {"enum": list(values)})
+
+
+def integer(least: int, most: int = NUMBER_MAX) -> Reader:
+    """A whole number within bounds."""
+    expected = f"a whole number from {least} to {most}"
+
+    def read(node: Node, report: Report, name: str) -> Any:
+        if type(node.value) is not int:
+            return misread(report, node, name, expected)
+        if not least <= node.value <= most:
+            return misread(report, node, name, expected, "field.value")
+        return node.value
+
+    return Reader(read, {"type": "integer", "minimum": least, "maximum": most})
+
+
+def read_amount(node: Node, report: Report, name: str) -> Any:
+    """A number that is not negative."""
+    if type(node.value) not in (int, float):
+        return misread(report, node, name, "a number")
+    if not 0 <= node.value <= NUMBER_MAX:
+        return misread(report, node, name, f"a number from 0 to {NUMBER_MAX}", "field.value")
+    return node.value
+
+
+def read_flag(node: Node, report: Report, name: str) -> Any:
+    """True or false."""
+    if type(node.value) is bool:
+        return node.value
+    return misread(report, node, name, "true or false")
+
+
+def read_text(node: Node, report: Report, name: str) -> Any:
+    """A text of sensible length."""
+    if not isinstance(node.value, str) or not node.value.strip():
+        return misread(report, node, name, "a text")
+    if len(node.value) > TEXT_MAX:
+        return misread(report, node, name, f"at most {TEXT_MAX:,} characters", "field.value")
+    return node.value
+
+
+def read_any(node: Node, _: Report, __: str) -> Any:
+    """Any value, as it is."""
+    return plain(node)
+
+
+def name_of(pattern: re.Pattern[str], what: str, reserved: frozenset[str] = frozenset()) -> Reader:
+    """A name by the table of names (INTERFACES 1)."""
+    form = pattern.pattern.removesuffix(r"\Z")
+
+    def read(node: Node, report: Report, name: str) -> Any:
+        value = node.value
+        if not isinstance(value, str):
+            return misread(report, node, name, f"the name of {what}")
+        if value in reserved:
+            report.error(
+                node.place,
+                "name.reserved",
+                f"{name}: {value!r} is a word of the engine and cannot name {what}",
+                "choose another name",
+            )
+            return BAD
+        if not pattern.match(value):
+            report.error(
+                node.place,
+                "name.bad",
+                f"{name}: {shown(node)} is not a name of {what}; names match {form}",
+                name_hint(value, pattern),
+            )
+            return BAD
+        return value
+
+    return Reader(read, {"type": "string", "pattern": f"^{form}$"})
+
+
+def name_hint(value: str, pattern: re.Pattern[str]) -> str:
+    """The nearest right name, if simple repairs lead to one."""
+    repaired = re.sub(r"[^A-Za-z0-9._/-]+", "-", value).strip("-")
+    for guess in (repaired, repaired.lower(), re.sub(r"[^a-z0-9_-]+", "-", repaired.lower())):
+        if guess != value and pattern.match(guess):
+            return f"did you mean {guess!r}?"
+    return "use letters, digits and hyphens, starting with a letter"
+
+
+def duration_ms(text: str) -> DurationMs | None:
+    """The milliseconds of a duration, or None if it is not one."""
+    found = DURATION.match(text)
+    if not found or not text or len(text) > 64:
+        return None
+    parts = zip(found.groups(), UNITS_MS, strict=True)
+    return DurationMs(sum(int(count) * unit for count, unit in parts if count))
+
+
+def duration(*, zero: bool = False) -> Reader:
+    """A span of time in milliseconds; `zero` also lets `0` and `0s` pass."""
+
+    def read(node: Node, report: Report, name: str) -> Any:
+        found = duration_ms(node.value) if isinstance(node.value, str) else None
+        if zero and node.value == 0 and type(node.value) is int:
+            found = DurationMs(0)
+        if found is not None and (zero or found > 0) and found <= DURATION_MAX_MS:
+            return found
+        report.error(
+            node.place,
+            "duration.bad",
+            f"{name}: expected {DURATION_FORM}; got {shown(node)}",
+            duration_hint(node, found),
+        )
+        return BAD
+
+    pattern = DURATION.pattern.removesuffix(r"\Z").replace("(?!s)", "")
+    units = {
+        "type": "string",
+        "minLength": 2,
+        "pattern": f"^{pattern.replace('([0-9]+)', '[0-9]+')}$",
+    }
+    return Reader(read, {"anyOf": [units, {"const": 0}]} if zero else units)
+
+
+def duration_hint(node: Node, found: DurationMs | None) -> str:
+    """What was probably meant."""
+    if found is not None:
+        return "use more than zero and at most 36500d"
+    if type(node.value) is int and node.value > 0:
+        return f"write the unit: {node.value}s"
+    return "units are d, h, m, s and ms, largest first, without spaces"
+
+
+ANY = Reader(read_any, {})
+AMOUNT = Reader(read_amount, {"type": "number", "minimum": 0, "maximum": NUMBER_MAX})
+FLAG = Reader(read_flag, {"type": "boolean"})
+TEXT = Reader(read_text, {"type": "string", "minLength": 1, "maxLength": TEXT_MAX})
+TIMEOUT = duration()
+DELAY = duration(zero=True)

@@ -1,0 +1,154 @@
+"""Warnings: definitions that work, and that someone will regret. `--strict` makes them errors."""
+
+from pawlflow.definition.draft import Draft, StepDraft
+from pawlflow.definition.graph import parts
+from pawlflow.definition.report import Report, listing
+
+# Spec 003, guideline 5: "Keep workflows under 10 steps".
+STEPS_ADVISED = 10
+
+# Fields that do nothing on some kinds of step.
+USED_BY: dict[str, frozenset[str]] = {
+    "action": frozenset({"agent"}),
+    "skill": frozenset({"agent"}),
+    "with": frozenset({"run", "agent", "workflow", "emit"}),
+    "show": frozenset({"approval"}),
+    "heartbeat": frozenset({"run", "agent"}),
+    "retryPolicy": frozenset({"run", "agent"}),
+    "maxCorrectionAttempts": frozenset({"run", "agent"}),
+    "cost": frozenset({"run", "agent"}),
+}
+
+
+def lint(draft: Draft, report: Report) -> None:
+    """All warnings about a workflow."""
+    lint_workflow(draft, report)
+    compensates = can_compensate(draft)
+    for step in draft.steps:
+        lint_timeout(step, report)
+        lint_gate(step, report)
+        lint_unused(step, report)
+        if compensates:
+            lint_undo(step, report)
+    if draft.sound:
+        lint_irreversible(draft, report)
+        lint_parts(draft, report)
+
+
+def lint_workflow(draft: Draft, report: Report) -> None:
+    """What the workflow as a whole lacks."""
+    if "timeout" not in draft.spec.value:
+        report.warning(
+            draft.spec.place,
+            "lint.timeout",
+            "the workflow has no timeout, so an instance may stay open for ever",
+            "add timeout to spec, for example 4h; waiting for humans counts",
+        )
+    if len(draft.steps) > STEPS_ADVISED:
+        report.warning(
+            draft.spec.value["steps"].place,
+            "lint.steps",
+            f"{len(draft.steps):,} steps; more than {STEPS_ADVISED} are hard to oversee",
+            "split it into child workflows (workflow: NAME)",
+        )
+
+
+def can_compensate(draft: Draft) -> bool:
+    """Can a failure in this workflow lead to undoing?"""
+    return draft.fields.get("failure_policy") == "compensate" or any(
+        step.fields.get("on_failure") == "compensate" for step in draft.steps
+    )
+
+
+def lint_timeout(step: StepDraft, report: Report) -> None:
+    """Spec 003, guideline 1: a step without a timeout can hang for ever."""
+    if step.kind in ("run", "agent") and "timeout" not in step.node.value:
+        report.warning(
+            step.node.place,
+            "lint.timeout",
+            f"step {step.name!r} has no timeout, so a lost worker is never noticed",
+            "add timeout, for example 5m",
+        )
+
+
+def lint_gate(step: StepDraft, report: Report) -> None:
+    """A gate that stays open for ever is one that everybody forgets."""
+    gate = step.fields.get("gate")
+    if gate and gate.expires_ms is None and "timeout_ms" not in step.fields:
+        report.warning(
+            step.part("approval").place,
+            "lint.gate_expiry",
+            f"gate {step.name!r} never expires",
+            "add expires to approval, for example 24h",
+        )
+
+
+def lint_unused(step: StepDraft, report: Report) -> None:
+    """A field that has no effect was meant to have one."""
+    if step.kind is None:
+        return
+    if "limit" in step.node.value and "forEach" not in step.node.value:
+        warn_unused(step, "limit", "without forEach", report)
+    for field, kinds in USED_BY.items():
+        if field in step.node.value and step.kind not in kinds:
+            warn_unused(step, field, f"on a step that is {step.kind}", report)
+
+
+def warn_unused(step: StepDraft, field: str, where: str, report: Report) -> None:
+    """One field that does nothing."""
+    report.warning(
+        step.node.place_of(field),
+        "lint.unused",
+        f"step {step.name!r}: {field} does nothing {where}",
+        "remove it",
+    )
+
+
+def lint_undo(step: StepDraft, report: Report) -> None:
+    """Where failures compensate, a change that nothing undoes stays behind."""
+    found = step.fields
+    changes = step.kind in ("run", "agent") and found.get("mutates", True)
+    if changes and "undo" not in found and "undo" not in step.node.value:
+        report.warning(
+            step.node.place,
+            "lint.undo",
+            f"step {step.name!r} changes something that a compensation would not undo",
+            "add undo, or mutates: false if it only reads",
+        )
+
+
+def lint_irreversible(draft: Draft, report: Report) -> None:
+    """Spec 003, guideline 7: approval gates before irreversible actions."""
+    if not any(step.fields.get("irreversible") for step in draft.steps):
+        return
+    gated = set(gated_steps(draft))
+    for i, step in enumerate(draft.steps):
+        if step.fields.get("irreversible") and i not in gated:
+            report.warning(
+                step.node.place,
+                "lint.irreversible",
+                f"step {step.name!r} is irreversible, and no gate comes before it",
+                "let it depend on an approval step",
+            )
+
+
+def gated_steps(draft: Draft) -> list[int]:
+    """The steps that have a gate somewhere before them."""
+    behind: dict[int, bool] = {}
+    for i in draft.order:
+        before = draft.parents[i]
+        behind[i] = any(behind[p] or draft.steps[p].kind == "approval" for p in before)
+    return [i for i, gated in behind.items() if gated]
+
+
+def lint_parts(draft: Draft, report: Report) -> None:
+    """Parts that do not touch are two workflows, or a forgotten dependsOn (spec 003, 5.2)."""
+    groups = parts(draft.parents)
+    if len(groups) > 1:
+        firsts = [draft.steps[group[0]].name for group in groups]
+        report.warning(
+            draft.steps[groups[1][0]].node.place,
+            "lint.disconnected",
+            f"{len(groups):,} parts that nothing connects; they start with {listing(firsts)}",
+            "add the missing dependsOn, or make several workflows of it",
+        )
