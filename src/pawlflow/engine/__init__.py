@@ -1,0 +1,1 @@
+"""Admission: the one door in."""

@@ -1,0 +1,70 @@
+"""Admission: what is checked before an input may reach a cell.
+
+Schema verdicts are given here, once, and journalled with the input; the kernel never asks a
+third-party library anything.
+"""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from pawlflow.definition.readers import compile_schema
+from pawlflow.kernel.draft import Rejected
+from pawlflow.kernel.plan import Plan
+from pawlflow.kernel.state import Instance
+from pawlflow.model.codec import decode
+from pawlflow.model.failure import failure_of
+from pawlflow.model.ids import Tenant
+from pawlflow.model.inputs import Receipt, StartInstance
+from pawlflow.model.payload import Payload
+
+VALIDATORS_MAX: Final = 1_024  # compiled schemas kept; one takes a few kilobytes
+FINDINGS_MAX: Final = 50  # per result: feedback is for reading
+
+
+def admit_start(plan: Plan, value: Any, *, tenant: Tenant, by: str) -> StartInstance | Rejected:
+    """A start whose input fits the definition's schema."""
+    findings = [] if plan.input_schema is None else violations(plan.input_schema, value)
+    if findings:
+        return Rejected("input.invalid", "; ".join(describe(found) for found in findings))
+    return StartInstance(plan.definition, Payload.of(value, tenant), by)
+
+
+def admit_receipt(state: Instance, receipt: Receipt) -> Receipt:
+    """The receipt with the verdict of the step's `check` in it: a mismatch is a failure."""
+    key = state.keys.get(receipt.key)
+    if receipt.outcome != "ok" or key is None or key.direction == "undo":
+        return receipt
+    schema = state.plan.steps[key.step].check
+    value = None if receipt.result is None else receipt.result.value
+    findings = [] if schema is None else violations(schema, value)
+    if not findings:
+        return receipt
+    failure = failure_of(
+        "validation",
+        "check.failed",
+        "; ".join(describe(found) for found in findings),
+        tenant=state.cell.tenant,
+        findings=findings,
+    )
+    return Receipt(receipt.key, receipt.attempt, "failed", failure=failure, log=receipt.log)
+
+
+def violations(schema: bytes, value: Any) -> list[dict[str, str]]:
+    """Everything in which a value differs from a JSON Schema, given as canonical bytes."""
+    errors = validator(schema).iter_errors(value)
+    found = [
+        {"path": "/".join(str(part) for part in error.instance_path), "message": error.message}
+        for error in errors
+    ]
+    return found[:FINDINGS_MAX]
+
+
+@lru_cache(VALIDATORS_MAX)
+def validator(schema: bytes) -> Any:
+    """The compiled validator of a schema, known by its canonical bytes."""
+    return compile_schema(decode(schema))
+
+
+def describe(found: dict[str, str]) -> str:
+    """One finding in words."""
+    return f"{found['path']}: {found['message']}" if found["path"] else found["message"]

@@ -1,0 +1,72 @@
+"""Deadlines: what happens by itself when its time has come. Each fires at most once."""
+
+from heapq import heappop
+
+from pawlflow.kernel import gates, mend, undo
+from pawlflow.kernel.draft import Draft, Rejected
+from pawlflow.kernel.state import (
+    BACKOFF,
+    RANK_INSTANCE,
+    RANK_UNDO,
+    RUNNING,
+    UNDO_BACKOFF,
+    Unit,
+    next_deadline,
+)
+from pawlflow.model.events import StepCancelled, StepRequeued, StepSucceeded
+from pawlflow.model.failure import Failure, failure_of
+
+
+def tick(draft: Draft) -> Rejected | None:
+    """Fire every deadline that is due, in order of time; the instance's own goes first."""
+    state = draft.state
+    while (due := next_deadline(state)) is not None and due[0] <= draft.now:
+        heappop(state.deadlines)
+        _, rank, step = due
+        if rank == RANK_INSTANCE:
+            fire_instance(draft)
+        elif rank == RANK_UNDO:
+            fire_undo(draft, state.unit(step))
+        else:
+            fire_step(draft, state.unit(step))
+    return None if draft.events else Rejected("timer.not_due", state.cell.key)
+
+
+def fire_instance(draft: Draft) -> None:
+    """The workflow's timeout: failurePolicy decides, whatever the steps are doing."""
+    mend.fail_instance(draft, timed_out(draft, "workflow.timeout", "the workflow took too long"))
+
+
+def fire_step(draft: Draft, unit: Unit) -> None:
+    """The end of an attempt's time, of a back-off, of a wait, or of the grace after a stop."""
+    plan = draft.state.plan.steps[unit.step]
+    if unit.status == RUNNING and draft.state.closing is not None:
+        draft.emit(StepCancelled(unit.step, unit.item))
+    elif unit.status == RUNNING:
+        draft.stop(unit, "do", "timeout")
+        message = f"attempt {unit.attempt} of {plan.name} took too long"
+        mend.fail_attempt(draft, unit, timed_out(draft, "step.timeout", message))
+    elif unit.status == BACKOFF:
+        draft.emit(StepRequeued(unit.step, unit.item))
+    elif unit.wait == "timer":
+        draft.emit(StepSucceeded(unit.step, unit.item, 0, draft.payload(None)))
+    elif unit.wait == "approval":
+        gates.expire(draft, unit)
+    else:
+        message = f"no {plan.event} came for {plan.name} in time"
+        mend.fail_attempt(draft, unit, timed_out(draft, "wait.timeout", message))
+
+
+def fire_undo(draft: Draft, unit: Unit) -> None:
+    """The end of an undo's time, or of its back-off."""
+    if unit.undo == UNDO_BACKOFF:
+        undo.retry_undo(draft, unit)
+        return
+    name = draft.state.plan.steps[unit.step].name
+    draft.stop(unit, "undo", "timeout")
+    undo.fail_undo(draft, unit, timed_out(draft, "undo.timeout", f"undoing {name} took too long"))
+
+
+def timed_out(draft: Draft, code: str, message: str) -> Failure:
+    """A failure of class timeout."""
+    return failure_of("timeout", code, message, tenant=draft.state.cell.tenant)

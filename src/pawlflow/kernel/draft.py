@@ -1,0 +1,121 @@
+"""The draft of a turn: events are applied as they are emitted, so each decision sees the last."""
+
+from typing import Final, Literal
+
+import msgspec
+
+from pawlflow.kernel.evolve import evolve
+from pawlflow.kernel.state import RUNNING, UNDO_RUNNING, Instance, Unit, key_of
+from pawlflow.model.events import Event
+from pawlflow.model.ids import DurationMs, TimeMs
+from pawlflow.model.intents import (
+    UNPINNED,
+    Call,
+    Called,
+    Direction,
+    Intent,
+    IntentParts,
+    IntentRecord,
+    Stop,
+    Stopped,
+    intent_id,
+)
+from pawlflow.model.payload import Payload
+
+ENGINE: Final = "engine"  # who decided, when nobody outside did
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """An input we refuse: nothing changed. `code` is stable, `detail` names the thing."""
+
+    code: str
+    detail: str = ""
+
+
+class Draft:
+    """A turn in the making."""
+
+    __slots__ = ("entropy", "events", "intents", "records", "state")
+
+    def __init__(self, state: Instance, entropy: bytes) -> None:
+        self.state = state
+        self.entropy = entropy
+        self.events: list[Event] = []
+        self.intents: list[Intent] = []
+        self.records: list[IntentRecord] = []
+
+    @property
+    def now(self) -> TimeMs:
+        """The time of this turn."""
+        return self.state.now
+
+    def emit(self, event: Event) -> None:
+        """Record what happened, and let it have happened."""
+        self.events.append(event)
+        evolve(self.state, event)
+
+    def call(self, unit: Unit, direction: Direction) -> None:
+        """Ask for the attempt that the last event started."""
+        call = call_of(self.state, unit, direction)
+        self.intents.append(call)
+        self.records.append(Called(len(self.events) - 1, call.id))
+
+    def stop(self, unit: Unit, direction: Direction, reason: Literal["cancel", "timeout"]) -> None:
+        """Say that the running attempt is no longer wanted."""
+        call = call_of(self.state, unit, direction)
+        self.intents.append(Stop(call=call, reason=reason))
+        self.records.append(Stopped(call.id, reason))
+
+    def payload(self, value: object) -> Payload:
+        """A value of this instance, addressed."""
+        return Payload.of(value, self.state.cell.tenant)
+
+
+def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
+    """The call of a unit's present attempt, the same whenever it is made again."""
+    plan = state.plan.steps[unit.step]
+    if direction == "undo":
+        assert plan.undo is not None
+        assert unit.undo_params is not None
+        kind, target, params = plan.undo.kind, plan.undo.target, unit.undo_params
+        attempt, timeout = unit.undo_attempt, plan.undo.timeout_ms
+    else:
+        assert unit.params is not None
+        kind, target, params = plan.kind, plan.target, unit.params  # type: ignore[assignment]
+        attempt, timeout = unit.attempt, plan.span_ms
+    key = key_of(state, unit, direction)
+    return Call(
+        id=intent_id(IntentParts(target, UNPINNED, params, key, attempt, state.cell)),
+        cell=state.cell,
+        key=key,
+        attempt=attempt,
+        direction=direction,
+        step=plan.name,
+        item=unit.item,
+        round=unit.round,
+        kind=kind,
+        target=target,
+        role=unit.role if direction == "do" else None,
+        params=params,
+        feedback=feedback_of(unit, direction),
+        timeout_ms=DurationMs(timeout) if timeout is not None else None,
+    )
+
+
+def feedback_of(unit: Unit, direction: Direction) -> tuple[object, ...]:
+    """What this round is to correct: the findings, or at least what was said."""
+    if direction == "undo" or unit.refused is None:
+        return ()
+    return tuple(unit.refused.findings) or (unit.refused.message,)
+
+
+def open_intents(state: Instance) -> list[Intent]:
+    """All that is in flight, as it was first asked for: what recovery offers again."""
+    running = [state.unit(step) for step in sorted(state.open)]
+    calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
+    if state.undoing is not None and state.unit(state.undoing).undo == UNDO_RUNNING:
+        calls.append(call_of(state, state.unit(state.undoing), "undo"))
+    if state.closing is None:
+        return list(calls)
+    stopped = [Stop(call=call, reason="cancel") for call in calls if call.direction == "do"]
+    return [*stopped, *(call for call in calls if call.direction == "undo")]

@@ -1,0 +1,218 @@
+"""Evolve: apply one event to the state. Total, and the only code that changes a state.
+
+Every function below takes the state and one event, trusts it, and costs O(1 + out-degree). Time is
+the time of the turn, which `begin_turn` sets first.
+"""
+
+from collections.abc import Callable
+from heapq import heapify
+from typing import Any, Final
+
+from pawlflow.kernel import evolve_steps as steps
+from pawlflow.kernel.counters import (
+    set_undo_until,
+    set_until,
+)
+from pawlflow.kernel.state import (
+    CANCELLED,
+    PENDING,
+    RANK_INSTANCE,
+    RUNNING,
+    UNDO_BACKOFF,
+    UNDO_DONE,
+    UNDO_FAILED,
+    UNDO_RUNNING,
+    Closing,
+    Instance,
+    Kept,
+    Unit,
+    arm,
+    key_of,
+)
+from pawlflow.model import events as ev
+from pawlflow.model.failure import Failure
+from pawlflow.model.ids import TimeMs
+from pawlflow.model.journal import Stamps
+
+
+def evolve(state: Instance, event: ev.Event) -> None:
+    """Apply one event."""
+    EVOLVE[type(event)](state, event)
+
+
+def begin_turn(state: Instance, stamps: Stamps) -> None:
+    """Set the time of the turn. What the last turn left unlooked at was settled by it."""
+    state.turn += 1
+    state.now = stamps.now
+    state.fresh.clear()
+
+
+# Instance
+
+
+def on_created(state: Instance, event: ev.InstanceCreated) -> None:
+    state.rules = event.rules
+    state.nonce = event.nonce
+    state.input = event.input
+    state.by = event.by
+    state.created = state.now
+
+
+def on_queued(state: Instance, _: ev.InstanceQueued) -> None:
+    state.queued = True
+
+
+def on_started(state: Instance, _: ev.InstanceStarted) -> None:
+    state.started = state.now
+    state.fresh = list(state.plan.roots)
+    heapify(state.fresh)
+    if state.plan.timeout_ms is not None:
+        arm(state, TimeMs(state.now + state.plan.timeout_ms), RANK_INSTANCE, -1)
+
+
+def on_paused(state: Instance, _: ev.InstancePaused) -> None:
+    state.paused = True
+
+
+def on_unpaused(state: Instance, _: ev.InstanceUnpaused) -> None:
+    state.paused = False
+
+
+def on_stopping(state: Instance, event: ev.InstanceStopping | ev.CompensationStarted) -> None:
+    state.closing = Closing(
+        event.outcome,
+        event.step,
+        event.failure,
+        event.by,
+        type(event) is ev.CompensationStarted,
+    )
+    state.fresh.clear()
+    for step in state.open:
+        unit = state.unit(step)
+        if unit.status == RUNNING:
+            set_until(state, unit, TimeMs(state.now + state.plan.steps[step].grace_ms))
+
+
+def on_completed(state: Instance, event: ev.InstanceCompleted) -> None:
+    state.output = event.output
+    state.outcome = "completed"
+    close(state)
+
+
+def on_failed(state: Instance, event: ev.InstanceFailed) -> None:
+    state.rollback = event.rollback
+    state.outcome = "failed"
+    close(state)
+
+
+def on_cancelled(state: Instance, event: ev.InstanceCancelled) -> None:
+    state.rollback = event.rollback
+    state.outcome = "cancelled"
+    close(state)
+
+
+def close(state: Instance) -> None:
+    """Steps never touched are cancelled by this alone: their number must not cost a turn."""
+    state.closed = state.now
+    state.counts[CANCELLED] += state.counts[PENDING]
+    state.counts[PENDING] = 0
+    state.deadlines.clear()
+    state.signals.clear()
+
+
+# Signals
+
+
+def on_signal(state: Instance, event: ev.SignalReceived) -> None:
+    state.signals_seen += 1
+    number = state.signals_seen
+    state.signals[number] = Kept(number, event.event, event.data)
+
+
+def on_signal_taken(state: Instance, event: ev.SignalTaken) -> None:
+    del state.signals[event.number]
+
+
+def on_delivered(_: Instance, __: ev.EventDelivered) -> None:
+    """The success of the wait, which follows, says it all."""
+
+
+# Undo
+
+
+def on_undo_started(state: Instance, event: ev.UndoStarted) -> None:
+    unit = state.unit(event.step)
+    unit.undo = UNDO_RUNNING
+    unit.undo_attempt = event.attempt
+    unit.undo_params = event.params
+    state.undoing = unit.step
+    key_of(state, unit, "undo")
+    undo = state.plan.steps[unit.step].undo
+    span = undo.timeout_ms if undo else None
+    set_undo_until(state, unit, None if span is None else TimeMs(state.now + span))
+
+
+def on_undo_backed_off(state: Instance, event: ev.UndoBackedOff) -> None:
+    unit = state.unit(event.step)
+    unit.undo = UNDO_BACKOFF
+    unit.undo_failure = event.failure
+    unit.undo_retries += 1
+    set_undo_until(state, unit, event.retry_at)
+
+
+def on_undo_done(state: Instance, event: ev.UndoDone) -> None:
+    end_undo(state, state.unit(event.step), UNDO_DONE, None)
+
+
+def on_undo_failed(state: Instance, event: ev.UndoFailed) -> None:
+    state.undone_failed += 1
+    end_undo(state, state.unit(event.step), UNDO_FAILED, event.failure)
+
+
+def end_undo(state: Instance, unit: Unit, undo: int, failure: Failure | None) -> None:
+    """Take the step off the list; the next one may be undone."""
+    unit.undo = undo
+    unit.undo_failure = failure
+    if state.undo_list[-1] == unit.step:
+        state.undo_list.pop()
+    else:  # a late success joined the list while this one was being undone
+        state.undo_list.remove(unit.step)
+    state.undoing = None
+    set_undo_until(state, unit, None)
+
+
+EVOLVE: Final[dict[type, Callable[[Instance, Any], None]]] = {
+    ev.InstanceCreated: on_created,
+    ev.InstanceQueued: on_queued,
+    ev.InstanceStarted: on_started,
+    ev.InstancePaused: on_paused,
+    ev.InstanceUnpaused: on_unpaused,
+    ev.InstanceStopping: on_stopping,
+    ev.CompensationStarted: on_stopping,
+    ev.InstanceCompleted: on_completed,
+    ev.InstanceFailed: on_failed,
+    ev.InstanceCancelled: on_cancelled,
+    ev.StepReady: steps.on_ready,
+    ev.StepStarted: steps.on_step_started,
+    ev.StepWaiting: steps.on_waiting,
+    ev.StepSucceeded: steps.on_succeeded,
+    ev.StepBackedOff: steps.on_backed_off,
+    ev.StepRequeued: steps.on_requeued,
+    ev.StepCorrecting: steps.on_correcting,
+    ev.StepFailed: steps.on_step_failed,
+    ev.StepSkipped: steps.on_skipped,
+    ev.StepEscalated: steps.on_escalated,
+    ev.StepResumed: steps.on_resumed,
+    ev.StepCancelled: steps.on_step_cancelled,
+    ev.LateSuccess: steps.on_late_success,
+    ev.GateVoted: steps.on_voted,
+    ev.GateGranted: steps.on_granted,
+    ev.GateRejected: steps.on_rejected,
+    ev.SignalReceived: on_signal,
+    ev.SignalTaken: on_signal_taken,
+    ev.EventDelivered: on_delivered,
+    ev.UndoStarted: on_undo_started,
+    ev.UndoBackedOff: on_undo_backed_off,
+    ev.UndoDone: on_undo_done,
+    ev.UndoFailed: on_undo_failed,
+}

@@ -1,0 +1,224 @@
+"""The plan: a definition compiled once per hash into integers, counters and closures.
+
+Linear in steps and edges. Nothing here changes while an instance runs; what changes is in state.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+import msgspec
+
+from pawlflow.definition.canonical import definition_hash
+from pawlflow.definition.express import compile_expression, compile_template
+from pawlflow.definition.shape import Gate, OnFailure, OnTimeout, Retry, Step, Undo, Workflow
+from pawlflow.kernel.scope import Bound, bind
+from pawlflow.model.codec import encode
+from pawlflow.model.ids import Digest, DurationMs, StepName, WorkflowName
+
+Kind = Literal["run", "agent", "approval", "sleep", "wait"]
+
+NO_RETRY: Final = Retry(max_retries=0)
+RETRY_ONCE: Final = Retry(max_retries=1)  # failurePolicy: retry, for steps without a policy
+FORWARD_ROOTS: Final = frozenset({"input", "steps", "instance", "item", "index"})
+MATCH_ROOTS: Final = FORWARD_ROOTS | {"event"}
+UNDO_ROOTS: Final = FORWARD_ROOTS | {"command", "result"}
+
+
+class UnsupportedError(Exception):
+    """The definition is valid, but this version cannot run what it asks for."""
+
+    code = "definition.unsupported"
+
+
+class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a step is undone; its own policy, or the step's."""
+
+    kind: Literal["run", "agent"]
+    target: str
+    params: Bound | None
+    retry: Retry
+    timeout_ms: DurationMs | None
+
+
+class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One step, ready to be decided about."""
+
+    index: int
+    name: StepName
+    kind: Kind
+    target: str
+    attempted: bool  # made in attempts by an executor: run and agent
+    needs: int  # number of dependencies
+    leads_to: tuple[tuple[int, bool], ...]  # (successor, does it require success?)
+    when: Bound | None
+    params: Bound | None
+    shown: Bound | None
+    match: Bound | None
+    gate: Gate | None
+    event: str
+    span_ms: DurationMs | None  # timeout of an attempt or wait, expiry of a gate, length of a sleep
+    grace_ms: DurationMs
+    retry: Retry
+    max_corrections: int
+    check: bytes | None  # JSON Schema of the result, canonical; admission judges by it
+    on_failure: OnFailure
+    on_timeout: OnTimeout
+    undo: UndoPlan | None  # only if the step mutates
+    undo_on_failure: bool
+    mutates: bool
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole definition, compiled."""
+
+    workflow: WorkflowName
+    version: int
+    definition: Digest
+    steps: tuple[StepPlan, ...]
+    index: dict[StepName, int]
+    needs: tuple[int, ...]
+    roots: tuple[int, ...]
+    timeout_ms: DurationMs | None
+    compensates: bool  # what failurePolicy means for the instance itself: its timeout, its cancel
+    max_parallel: int | None
+    undo_continues: bool
+    output: Bound | None
+    input_schema: bytes | None  # canonical, for admission
+
+
+def compile_plan(workflow: Workflow) -> Plan:
+    """Compile a checked definition. Raises UnsupportedError for what is not run yet."""
+    refuse_unsupported(workflow)
+    index = {step.name: i for i, step in enumerate(workflow.steps)}
+    leads_to: list[list[tuple[int, bool]]] = [[] for _ in workflow.steps]
+    for i, step in enumerate(workflow.steps):
+        for edge in step.depends_on:
+            leads_to[index[edge.step]].append((i, edge.require_success))
+    steps = tuple(
+        plan_step(workflow, step, i, tuple(leads_to[i]), index)
+        for i, step in enumerate(workflow.steps)
+    )
+    needs = tuple(step.needs for step in steps)
+    return Plan(
+        workflow=workflow.name,
+        version=workflow.version,
+        definition=definition_hash(workflow),
+        steps=steps,
+        index=index,
+        needs=needs,
+        roots=tuple(i for i, count in enumerate(needs) if count == 0),
+        timeout_ms=workflow.timeout_ms,
+        compensates=workflow.failure_policy == "compensate",
+        max_parallel=workflow.max_parallel,
+        undo_continues=workflow.on_undo_failure == "continue",
+        output=bound_template(workflow.output, FORWARD_ROOTS, index),
+        input_schema=None if workflow.input is None else encode(workflow.input),
+    )
+
+
+def plan_step(
+    workflow: Workflow,
+    step: Step,
+    i: int,
+    leads_to: tuple[tuple[int, bool], ...],
+    index: dict[StepName, int],
+) -> StepPlan:
+    """Compile one step with the workflow's defaults applied."""
+    default = RETRY_ONCE if workflow.failure_policy == "retry" else NO_RETRY
+    retry = step.retry or default
+    match = step.wait.match if step.wait else None
+    return StepPlan(
+        index=i,
+        name=step.name,
+        kind=step.kind,  # type: ignore[arg-type]  # the other kinds were refused above
+        target=step.target,
+        attempted=step.kind in ("run", "agent"),
+        needs=len(step.depends_on),
+        leads_to=leads_to,
+        when=bound_expression(step.when, FORWARD_ROOTS, index),
+        params=bound_template(step.params, FORWARD_ROOTS, index),
+        shown=bound_template(step.show, FORWARD_ROOTS, index),
+        match=bound_expression(match, MATCH_ROOTS, index),
+        gate=step.gate,
+        event=step.wait.event if step.wait else "",
+        span_ms=span_of(step),
+        grace_ms=step.grace_ms,
+        retry=retry,
+        max_corrections=step.max_corrections,
+        check=None if step.check is None else encode(step.check),
+        on_failure=step.on_failure or ON_FAILURE[workflow.failure_policy],
+        on_timeout=step.on_timeout,
+        undo=plan_undo(step.undo, step, retry, index) if step.undo and step.mutates else None,
+        undo_on_failure=step.undo_on_failure,
+        mutates=step.mutates,
+    )
+
+
+ON_FAILURE: Final[dict[str, OnFailure]] = {
+    "abort": "abort",
+    "skip": "skip",
+    "compensate": "compensate",
+    "retry": "abort",
+}
+
+
+def plan_undo(undo: Undo, step: Step, retry: Retry, index: dict[StepName, int]) -> UndoPlan:
+    """Compile an undo; what it does not say follows the step."""
+    return UndoPlan(
+        kind=undo.kind,
+        target=undo.target,
+        params=bound_template(undo.params, UNDO_ROOTS, index),
+        retry=undo.retry or retry,
+        timeout_ms=undo.timeout_ms or step.timeout_ms,
+    )
+
+
+def span_of(step: Step) -> DurationMs | None:
+    """The one clock a step has while it is open."""
+    if step.gate:
+        return step.gate.expires_ms or step.timeout_ms
+    if step.wait:
+        return step.wait.timeout_ms or step.timeout_ms
+    return step.sleep_ms if step.kind == "sleep" else step.timeout_ms
+
+
+def bound_expression(
+    source: str | None, roots: frozenset[str], index: dict[StepName, int]
+) -> Bound | None:
+    """An expression whose names are tied to places in the state."""
+    return bind(compile_expression(source, roots=roots), index) if source is not None else None
+
+
+def bound_template(value: Any, roots: frozenset[str], index: dict[StepName, int]) -> Bound | None:
+    """A template whose names are tied to places in the state."""
+    return bind(compile_template(value, roots=roots), index) if value is not None else None
+
+
+def refuse_unsupported(workflow: Workflow) -> None:
+    """Say plainly what this version does not run, rather than run it wrongly."""
+    for field, asked in UNSUPPORTED_IN_WORKFLOW.items():
+        if asked(workflow):
+            raise UnsupportedError(f"{field} is checked but not yet run by this version")
+    for step in workflow.steps:
+        for field, asked_of_step in UNSUPPORTED_IN_STEP.items():
+            if asked_of_step(step):
+                raise UnsupportedError(
+                    f"step {step.name!r}: {field} is checked but not yet run by this version"
+                )
+
+
+UNSUPPORTED_IN_WORKFLOW: Final[dict[str, Callable[[Workflow], bool]]] = {
+    "concurrency": lambda w: w.concurrency is not None,
+    "rate": lambda w: w.rate is not None,
+    "budget": lambda w: w.budget is not None,
+    "escalation": lambda w: bool(w.escalation),
+    "parallelUndo": lambda w: w.parallel_undo,
+}
+UNSUPPORTED_IN_STEP: Final[dict[str, Callable[[Step], bool]]] = {
+    "forEach": lambda s: s.for_each is not None,
+    "workflow": lambda s: s.kind == "workflow",
+    "emit": lambda s: s.kind == "emit",
+    "policy": lambda s: s.policy is not None,
+    "approval.guards": lambda s: s.gate is not None and bool(s.gate.guards),
+    "approval.onReject: changes": lambda s: s.gate is not None and s.gate.on_reject == "changes",
+}

@@ -1,0 +1,87 @@
+"""Receipts: the outcome of an attempt comes back.
+
+A success may settle any attempt of its step key, a failure only its own. So a duplicate, a late or
+a reordered receipt never changes an outcome.
+"""
+
+from pawlflow.kernel import mend, undo
+from pawlflow.kernel.draft import Draft, Rejected
+from pawlflow.kernel.state import RUNNING, SUCCEEDED, UNDO_NONE, UNDO_RUNNING, Key, Unit, is_open
+from pawlflow.model.events import LateSuccess, StepCancelled, StepSucceeded, UndoDone
+from pawlflow.model.failure import Failure, failure_of
+from pawlflow.model.inputs import Receipt
+
+
+def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
+    """Find what the receipt is about, and settle it."""
+    key = draft.state.keys.get(incoming.key)
+    if key is None:
+        return Rejected("receipt.unknown", incoming.key.hex())
+    unit = draft.state.unit(key.step)
+    if key.direction == "undo":
+        settled = receive_undo(draft, unit, incoming)
+    elif incoming.outcome == "ok":
+        settled = receive_success(draft, unit, key, incoming)
+    else:
+        settled = receive_failure(draft, unit, key, incoming)
+    return None if settled else Rejected("receipt.not_awaited", incoming.key.hex())
+
+
+def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:
+    """Settle an open step; of a settled one, remember that it happened after all."""
+    attempt, result = incoming.attempt, incoming.result or draft.payload(None)
+    if not 0 < attempt <= unit.attempt or unit.status == SUCCEEDED or unit.late:
+        return False
+    if not is_open(unit.status):
+        undone = joins_undo(draft, unit)
+        draft.emit(LateSuccess(unit.step, unit.item, attempt, result, undone, key.round))
+        return True
+    if unit.status == RUNNING and attempt != unit.attempt:
+        draft.stop(unit, "do", "cancel")  # another attempt runs, which is no longer wanted
+    draft.emit(StepSucceeded(unit.step, unit.item, attempt, result, incoming.warnings, key.round))
+    return True
+
+
+def joins_undo(draft: Draft, unit: Unit) -> bool:
+    """Must this late success be undone? Only while compensation is open, and only once."""
+    has_undo = draft.state.plan.steps[unit.step].undo is not None
+    return has_undo and draft.state.compensating and unit.undo == UNDO_NONE
+
+
+def receive_failure(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:
+    """Fail the running attempt, or see it stopped."""
+    own = unit.status == RUNNING and incoming.attempt == unit.attempt and key.round == unit.round
+    if not own:
+        return False
+    if draft.state.closing is not None:
+        draft.emit(StepCancelled(unit.step, unit.item))
+    else:
+        mend.fail_attempt(draft, unit, failure_in(draft, incoming))
+    return True
+
+
+def receive_undo(draft: Draft, unit: Unit, incoming: Receipt) -> bool:
+    """The outcome of an undo, under the same rule."""
+    if draft.state.undoing != unit.step or not 0 < incoming.attempt <= unit.undo_attempt:
+        return False
+    own = unit.undo == UNDO_RUNNING and incoming.attempt == unit.undo_attempt
+    if incoming.outcome == "ok":
+        if unit.undo == UNDO_RUNNING and not own:
+            draft.stop(unit, "undo", "cancel")
+        draft.emit(UndoDone(unit.step, unit.item, incoming.attempt))
+        return True
+    if own:
+        undo.fail_undo(draft, unit, failure_in(draft, incoming))
+    return own
+
+
+def failure_in(draft: Draft, incoming: Receipt) -> Failure:
+    """What the receipt blames; an executor that merely gave up may be tried again."""
+    if incoming.failure is not None:
+        return incoming.failure
+    return failure_of(
+        "transient",
+        "attempt.abandoned",
+        "the executor stopped without a result",
+        tenant=draft.state.cell.tenant,
+    )

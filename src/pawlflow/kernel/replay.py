@@ -1,0 +1,103 @@
+"""Replay: the journal tells the state, and the kernel must tell the journal.
+
+`fold` applies recorded events and decides nothing. `verify` decides every recorded input again and
+compares bytes; it never carries out an effect, because deciding has none.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from pawlflow.kernel.draft import Rejected
+from pawlflow.kernel.evolve import begin_turn, evolve
+from pawlflow.kernel.plan import Plan
+from pawlflow.kernel.step import Cell, new_cell, step
+from pawlflow.model.ids import CellId, Digest
+from pawlflow.model.journal import Turn, turn_bytes, turn_hash
+from pawlflow.model.payload import PayloadError
+from pawlflow.model.records import reader_for
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first place where a replay and its journal part."""
+
+    turn: int
+    where: str  # "chain", "number", "payload", "input", "events[2]", "intents", "bytes"
+    recorded: str
+    derived: str
+
+
+def read_turn(data: bytes, payloads: Mapping[bytes, bytes]) -> Turn:
+    """A turn from its bytes. Raises CodecError."""
+    turn: Turn = READ_TURN(data, payloads)
+    return turn
+
+
+READ_TURN: Final = reader_for(Turn)
+
+
+def fold(cell: CellId, plan: Plan, turns: Iterable[Turn], until: int | None = None) -> Cell:
+    """The cell after these turns, or after turn `until`."""
+    live = new_cell(cell, plan)
+    for turn in turns:
+        if until is not None and turn.number > until:
+            break
+        apply_turn(live, turn)
+    return live
+
+
+def apply_turn(live: Cell, turn: Turn) -> None:
+    """Let a recorded turn have happened."""
+    begin_turn(live.state, turn.stamps)
+    for event in turn.events:
+        evolve(live.state, event)
+    live.head = turn_hash(live.head, turn_bytes(turn))
+
+
+def verify(
+    cell: CellId,
+    plan: Plan,
+    journal: Iterable[tuple[bytes, Digest]],
+    payloads: Mapping[bytes, bytes],
+) -> Difference | None:
+    """Decide everything again, under the recorded stamps and rules. None: it is all the same."""
+    live = new_cell(cell, plan)
+    for number, (data, sealed) in enumerate(journal, start=1):
+        turn = read_turn(data, payloads)
+        found = verify_turn(live, turn, data, number)
+        if found is None and live.head != sealed:
+            found = Difference(number, "chain", sealed.hex(), live.head.hex())
+        if found is not None:
+            return found
+    return None
+
+
+def verify_turn(live: Cell, turn: Turn, data: bytes, number: int) -> Difference | None:
+    """Decide one recorded input again and compare."""
+    if turn.number != number:
+        return Difference(number, "number", str(turn.number), str(number))
+    try:
+        again = step(live, turn.input, turn.stamps, turn.rules)
+    except PayloadError as error:
+        return Difference(number, "payload", str(error), error.code)
+    if isinstance(again, Rejected):
+        return Difference(number, "input", "accepted", f"refused: {again.code} {again.detail}")
+    if again.data != data:
+        return first_difference(turn, again.turn)
+    return None
+
+
+def first_difference(recorded: Turn, derived: Turn) -> Difference:
+    """Name the first part of a turn that differs."""
+    number = recorded.number
+    for i, (was, now) in enumerate(zip(recorded.events, derived.events, strict=False)):
+        if was != now:
+            return Difference(number, f"events[{i}]", repr(was), repr(now))
+    if len(recorded.events) != len(derived.events):
+        i = min(len(recorded.events), len(derived.events))
+        left, right = recorded.events[i : i + 1], derived.events[i : i + 1]
+        return Difference(number, f"events[{i}]", repr(left), repr(right))
+    if recorded.intents != derived.intents:
+        return Difference(number, "intents", repr(recorded.intents), repr(derived.intents))
+    return Difference(number, "bytes", repr(recorded), repr(derived))

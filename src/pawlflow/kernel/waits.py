@@ -1,0 +1,101 @@
+"""Waits: sleeps, events and signals. Open without a worker, settled by time or by what comes in."""
+
+from typing import Final
+
+from pawlflow.kernel import gates, mend
+from pawlflow.kernel.draft import Draft, Rejected
+from pawlflow.kernel.state import Unit
+from pawlflow.kernel.values import evaluate_truth
+from pawlflow.model.events import (
+    EventDelivered,
+    SignalReceived,
+    SignalTaken,
+    StepSucceeded,
+    StepWaiting,
+)
+from pawlflow.model.failure import Failure
+from pawlflow.model.ids import TimeMs
+from pawlflow.model.inputs import DeliverEvent, Signal
+from pawlflow.model.payload import Payload
+
+SIGNALS_MAX: Final = 1_000  # kept for waits still to open; more is somebody's mistake
+
+
+def open_wait(draft: Draft, unit: Unit) -> None:
+    """Open a sleep, a wait or a gate."""
+    plan = draft.state.plan.steps[unit.step]
+    until = None if plan.span_ms is None else TimeMs(draft.now + plan.span_ms)
+    match plan.kind:
+        case "sleep":
+            draft.emit(StepWaiting(unit.step, unit.item, "timer", until))
+        case "wait":
+            draft.emit(StepWaiting(unit.step, unit.item, "event", until))
+            take_kept_signal(draft, unit)
+        case _:
+            gates.open_gate(draft, unit, until)
+
+
+def take_kept_signal(draft: Draft, unit: Unit) -> None:
+    """A signal may have come before the wait opened; the oldest that matches is taken."""
+    event = draft.state.plan.steps[unit.step].event
+    for kept in list(draft.state.signals.values()):
+        if kept.event != event:
+            continue
+        matches = matches_wait(draft, unit, kept.data)
+        if isinstance(matches, Failure):
+            mend.give_up(draft, unit, 0, matches)
+            return
+        if matches:
+            take(draft, unit, kept.number, kept.data)
+            return
+
+
+def receive_signal(draft: Draft, incoming: Signal) -> Rejected | None:
+    """Keep the signal, and give it to the first open wait that matches."""
+    state = draft.state
+    if state.closing is not None:
+        return Rejected("instance.stopping", state.cell.key)
+    if len(state.signals) >= SIGNALS_MAX:
+        return Rejected("signal.too_many", f"{SIGNALS_MAX} signals are kept already")
+    draft.emit(SignalReceived(incoming.event, incoming.data, incoming.by))
+    number = state.signals_seen
+    for step in list(state.listening.get(incoming.event, ())):
+        unit = state.unit(step)
+        matches = matches_wait(draft, unit, incoming.data)
+        if isinstance(matches, Failure):
+            mend.give_up(draft, unit, 0, matches)
+            return None
+        if matches:
+            take(draft, unit, number, incoming.data)
+            return None
+    return None
+
+
+def receive_event(draft: Draft, incoming: DeliverEvent) -> Rejected | None:
+    """A broadcast reaches every open wait that matches, and is not kept."""
+    state = draft.state
+    for step in list(state.listening.get(incoming.event, ())):
+        if state.closing is not None:
+            break
+        unit = state.unit(step)
+        matches = matches_wait(draft, unit, incoming.data)
+        if isinstance(matches, Failure):
+            mend.give_up(draft, unit, 0, matches)
+        elif matches:
+            draft.emit(EventDelivered(incoming.event, incoming.data, step, unit.item))
+            draft.emit(StepSucceeded(step, unit.item, 0, incoming.data))
+    return None if draft.events else Rejected("event.not_awaited", incoming.event)
+
+
+def matches_wait(draft: Draft, unit: Unit, data: Payload) -> bool | Failure:
+    """Is this the event the wait is for?"""
+    plan = draft.state.plan.steps[unit.step]
+    if plan.match is None:
+        return True
+    return evaluate_truth(draft, plan.match, f"match of {plan.name}", {"event": data.value})
+
+
+def take(draft: Draft, unit: Unit, number: int, data: Payload) -> None:
+    """The wait consumes a kept signal; its data is the result."""
+    draft.emit(SignalTaken(number, unit.step, unit.item))
+    draft.emit(StepSucceeded(unit.step, unit.item, 0, data))

@@ -1,0 +1,176 @@
+"""A live cell for tests: inputs in, turns out, time as an argument."""
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from pawlflow.definition.load import load_workflows
+from pawlflow.definition.shape import Workflow
+from pawlflow.kernel.draft import Rejected
+from pawlflow.kernel.plan import compile_plan
+from pawlflow.kernel.publish import published
+from pawlflow.kernel.replay import fold, read_turn
+from pawlflow.kernel.step import Stepped, new_cell, step
+from pawlflow.kernel.summary import instance_state, step_status
+from pawlflow.model.events import Event
+from pawlflow.model.failure import Failure, failure_of
+from pawlflow.model.ids import CellId, InstanceId, StepName, Tenant, TimeMs, WorkflowName
+from pawlflow.model.inputs import Input, Receipt, StartInstance, Tick
+from pawlflow.model.intents import Call, Stop
+from pawlflow.model.journal import Stamps, payloads_of
+from pawlflow.model.payload import Payload
+
+TENANT = Tenant("acme")
+HEADER = "apiVersion: pawl.dev/v1\nkind: Workflow\nmetadata: {name: w}\nspec:\n"
+
+
+def workflow(spec: str) -> Workflow:
+    """A workflow from the YAML of its spec, which must be right."""
+    indented = "".join(f"  {line}\n" for line in spec.strip("\n").split("\n"))
+    found, findings = load_workflows(HEADER + indented, "test.yaml")
+    errors = [finding for finding in findings if finding.severity == "error"]
+    assert not errors, errors
+    return found[0]
+
+
+def payload(value: Any) -> Payload:
+    """A value of the test's tenant."""
+    return Payload.of(value, TENANT)
+
+
+def failure(kind: str, message: str = "it broke", findings: list[Any] | None = None) -> Failure:
+    """A failure of the test's tenant."""
+    return failure_of(kind, "effect.failed", message, tenant=TENANT, findings=findings)  # type: ignore[arg-type]
+
+
+class Live:
+    """One instance, driven by hand."""
+
+    def __init__(self, definition: Workflow | str, key: str = "i-1") -> None:
+        shape = workflow(definition) if isinstance(definition, str) else definition
+        self.plan = compile_plan(shape)
+        self.id = CellId(TENANT, WorkflowName(shape.name), InstanceId(key))
+        self.cell = new_cell(self.id, self.plan)
+        self.now = 0
+        self.turns: list[Stepped] = []
+        self.payloads: dict[bytes, bytes] = {}
+        self.calls: list[Call] = []  # every call ever made
+        self.stops: list[Stop] = []
+
+    # Inputs
+
+    def submit(self, incoming: Input) -> Stepped | Rejected:
+        """One input, as the engine would step it."""
+        height = len(self.turns) + 1
+        entropy = sha256(f"{self.id.key} {height}".encode()).digest()[:16]
+        stamps = Stamps(TimeMs(self.now), height, entropy)
+        outcome = step(self.cell, incoming, stamps)
+        if isinstance(outcome, Stepped):
+            self.turns.append(outcome)
+            self.calls += [intent for intent in outcome.intents if isinstance(intent, Call)]
+            self.stops += [intent for intent in outcome.intents if isinstance(intent, Stop)]
+            for beside in payloads_of(outcome.turn):
+                if beside.data is not None:
+                    self.payloads[beside.addr] = beside.data
+        return outcome
+
+    def start(self, value: Any = None, by: str = "zoe") -> Stepped | Rejected:
+        """Start it."""
+        return self.submit(StartInstance(self.plan.definition, payload(value), by))
+
+    def ok(self, name: str, result: Any = None, attempt: int | None = None) -> Stepped | Rejected:
+        """The executor of a step (or `undo/STEP`) succeeded."""
+        call = self.call(name)
+        receipt = Receipt(call.key, attempt or call.attempt, "ok", payload(result))
+        return self.submit(receipt)
+
+    def fail(
+        self,
+        name: str,
+        kind: str = "terminal",
+        findings: list[Any] | None = None,
+        attempt: int | None = None,
+    ) -> Stepped | Rejected:
+        """The executor of a step failed."""
+        call = self.call(name)
+        why = failure(kind, findings=findings)
+        return self.submit(Receipt(call.key, attempt or call.attempt, "failed", failure=why))
+
+    def settle(self, name: str) -> Stepped | Rejected:
+        """The executor of a step has stopped, as it was told to."""
+        call = self.call(name)
+        return self.submit(Receipt(call.key, call.attempt, "cancelled"))
+
+    def tick(self, at: int) -> Stepped | Rejected:
+        """Time passes, and the timer fires."""
+        self.now = at
+        return self.submit(Tick())
+
+    # Looking
+
+    def call(self, name: str) -> Call:
+        """The newest call of a step, or of `undo/STEP`."""
+        direction = "undo" if name.startswith("undo/") else "do"
+        wanted = StepName(name.removeprefix("undo/"))
+        found = [c for c in self.calls if c.step == wanted and c.direction == direction]
+        return found[-1]
+
+    @property
+    def state(self) -> str:
+        """The instance state."""
+        return instance_state(self.cell.state)
+
+    def status(self, name: str) -> str:
+        """A step's status."""
+        return step_status(self.cell.state, self.plan.index[StepName(name)])
+
+    @property
+    def started(self) -> list[str]:
+        """Every attempt that was asked for, in order."""
+        return [
+            f"{'undo/' if c.direction == 'undo' else ''}{c.step}#{c.attempt}" for c in self.calls
+        ]
+
+    def published(self) -> list[str]:
+        """All published names so far, told by the journal."""
+        cell = new_cell(self.id, self.plan)
+        names: list[str] = []
+        for event in replayed(cell, self):
+            names += published(cell.state, event)
+        return names
+
+    def reread(self) -> "Live":
+        """The same instance after a crash: from bytes alone."""
+        other = Live.__new__(Live)
+        other.__dict__.update(self.__dict__)
+        turns = [read_turn(turn.data, self.payloads) for turn in self.turns]
+        other.cell = fold(self.id, self.plan, turns)
+        return other
+
+    def journal(self) -> list[tuple[bytes, Any]]:
+        """What was journalled."""
+        return [(turn.data, turn.hash) for turn in self.turns]
+
+
+def replayed(cell: Any, live: Live) -> Iterable[Event]:
+    """Every event, just after `cell` has seen it."""
+    from pawlflow.kernel.evolve import begin_turn, evolve
+
+    for stepped in live.turns:
+        turn = read_turn(stepped.data, live.payloads)
+        begin_turn(cell.state, turn.stamps)
+        for event in turn.events:
+            evolve(cell.state, event)
+            yield event
+
+
+def names(stepped: Stepped | Rejected) -> Sequence[str]:
+    """The tags of a turn's events."""
+    assert isinstance(stepped, Stepped), stepped
+    return [type(event).__name__ for event in stepped.turn.events]
+
+
+def refused(outcome: Stepped | Rejected) -> str:
+    """The code of a refusal."""
+    assert isinstance(outcome, Rejected), outcome
+    return outcome.code
