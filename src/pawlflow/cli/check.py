@@ -1,0 +1,46 @@
+"""`pawl check FILES`: validate and lint definitions and scenarios."""
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from pawlflow.cli.documents import Loaded, load_path
+from pawlflow.cli.output import INVALID, find_files, print_findings, print_json, setting
+from pawlflow.definition.finding import Finding
+
+
+@click.command(help="Validate and lint definitions and scenarios; exit 3 if anything is invalid.")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
+def command(files: tuple[str, ...], strict: bool, as_json: bool | None, **_: Any) -> None:
+    """Check everything given, and say all that was found."""
+    json = bool(setting("as_json", as_json))
+    loaded = [load_path(path, as_json=json) for path in find_files(files, as_json=json)]
+    findings = [found for file in loaded for found in file.findings]
+    if strict:
+        findings = [msgspec.structs.replace(found, severity="error") for found in findings]
+    errors = sum(found.severity == "error" for found in findings)
+    if json:
+        print_json(findings)
+    else:
+        report(loaded, findings, errors)
+    sys.exit(INVALID if errors else 0)
+
+
+def report(loaded: list[Loaded], findings: list[Finding], errors: int) -> None:
+    """Findings first, then one line that sums up."""
+    print_findings(findings, {file.name: file.text for file in loaded})
+    workflows = sum(len(file.workflows) for file in loaded)
+    scenarios = sum(len(file.scenarios) for file in loaded)
+    warnings = len(findings) - errors
+    click.echo(
+        f"{count(len(loaded), 'file')}: {count(workflows, 'workflow')}, "
+        f"{count(scenarios, 'scenario')}, {count(errors, 'error')}, {count(warnings, 'warning')}"
+    )
+
+
+def count(n: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -1,0 +1,49 @@
+"""Files into workflows and scenarios, with everything found on the way."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from pawlflow.cli.output import read_file
+from pawlflow.definition.finding import Finding, RefusedError
+from pawlflow.definition.load import load_text, load_workflows
+from pawlflow.definition.shape import Workflow
+from pawlflow.testing.scenario import Scenario, read_scenario
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """One file and what is in it."""
+
+    name: str
+    text: str
+    workflows: list[Workflow]
+    scenarios: list[Scenario]
+    findings: list[Finding]
+    kinds: frozenset[str]
+
+
+def load_path(path: Path, *, as_json: bool) -> Loaded:
+    """Read one file whole."""
+    data = read_file(path, as_json=as_json)
+    name = str(path)
+    workflows, findings = load_workflows(data, name)
+    scenarios: list[Scenario] = []
+    kinds: list[str] = []
+    try:
+        documents = load_text(data, name)
+    except RefusedError:
+        documents = []  # `findings` has the same refusals
+    for document in documents:
+        kinds.append(document.kind)
+        if document.kind == "Scenario":
+            scenario, found = read_scenario(document.node, load_file=beside(path))
+            findings += found
+            scenarios += [] if scenario is None else [scenario]
+    text = data.decode("utf-8", errors="replace")
+    return Loaded(name, text, workflows, scenarios, findings, frozenset(kinds))
+
+
+def beside(path: Path) -> Callable[[str], bytes]:
+    """Reads paths as the file at `path` writes them: relative to itself."""
+    return lambda given: (path.parent / given).read_bytes()

@@ -1,0 +1,98 @@
+"""What the command line says: settings, exit codes, errors, findings with their source line."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import click
+import msgspec
+
+from pawlflow.definition.finding import Finding
+
+FAILED: Final = 1
+INVALID: Final = 3
+NOT_FOUND: Final = 4
+CONFLICT: Final = 5
+
+
+def setting(name: str, given: Any) -> Any:
+    """A global option: after the verb, else before it."""
+    if given is not None:
+        return given
+    ctx = click.get_current_context()
+    before: dict[str, Any] = (ctx.parent.obj if ctx.parent else None) or {}
+    return before.get(name)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def fail(code: str, message: str, *, exit_code: int, as_json: bool = False) -> NoReturn:
+    """End with an error that names the thing and the way out."""
+    if as_json:
+        print_json({"error": {"code": code, "message": message}})
+    else:
+        click.echo(f"{click.style('error', fg='red', bold=True)}: {message} [{code}]", err=True)
+        click.echo(f"  pawl explain {code}", err=True)
+    sys.exit(exit_code)
+
+
+def print_findings(findings: Iterable[Finding], sources: dict[str, str]) -> None:
+    """Findings as a compiler prints them: place, words, line, caret, hint."""
+    for found in findings:
+        color = "red" if found.severity == "error" else "yellow"
+        place = click.style(f"{found.file}:{found.line}:{found.column}", bold=True)
+        word = click.style(found.severity, fg=color, bold=True)
+        click.echo(f"{place}: {word}: {found.message} [{found.code}]", err=True)
+        for line in excerpt(sources.get(found.file, ""), found.line, found.column):
+            click.echo(line, err=True)
+        if found.hint:
+            click.echo(f"  {click.style('hint', fg='cyan')}: {found.hint}", err=True)
+
+
+def excerpt(source: str, line: int, column: int) -> list[str]:
+    """The source line with a caret under the place. Long lines are cut around it."""
+    lines = source.split("\n")
+    if not 0 < line <= len(lines):
+        return []
+    start = max(0, column - 1 - 60)
+    text = lines[line - 1].rstrip("\r")[start : start + 120]
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    number = f"{line:>5} | "
+    return [number + shown, " " * (len(number) - 2) + "| " + " " * (column - 1 - start) + "^"]
+
+
+def find_files(paths: Sequence[str], *, as_json: bool) -> list[Path]:
+    """The files named, and all YAML files under the folders named, in order of name."""
+    found: list[Path] = []
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            found += sorted(p for p in path.rglob("*") if is_yaml(p))
+        elif path.exists():
+            found.append(path)
+        else:
+            fail("cli.not_found", f"no such file: {given}", exit_code=NOT_FOUND, as_json=as_json)
+    unique = list(dict.fromkeys(found))
+    if not unique:
+        message = f"no .yaml, .yml or .json file under {', '.join(paths)}"
+        fail("cli.nothing", message, exit_code=NOT_FOUND, as_json=as_json)
+    return unique
+
+
+def is_yaml(path: Path) -> bool:
+    """A file that may hold documents; hidden folders are left alone."""
+    hidden = any(part.startswith(".") for part in path.parts if part not in (".", ".."))
+    return path.suffix in (".yaml", ".yml", ".json") and not hidden and path.is_file()
+
+
+def read_file(path: Path, *, as_json: bool) -> bytes:
+    """The bytes of a file, or a clear end."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = f"cannot read {path}: {error.strerror}"
+        fail("cli.unreadable", message, exit_code=NOT_FOUND, as_json=as_json)

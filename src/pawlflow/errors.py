@@ -1,0 +1,212 @@
+"""Every public error by its code: what it means, and the way out.
+
+`pawl explain CODE` prints from this table, and docs/errors.md lists it. A code never changes its
+meaning; retired codes stay, marked as such.
+"""
+
+from typing import Final, NamedTuple
+
+from pawlflow.definition.codes import CODES as DEFINITION_CODES
+
+
+class Explanation(NamedTuple):
+    """What a code means."""
+
+    cause: str
+    way_out: str
+
+
+KERNEL_CODES: Final[dict[str, Explanation]] = {
+    "approval.by_requester": Explanation(
+        "The gate says notBy: requester, and the person deciding started the instance.",
+        "Let somebody else decide.",
+    ),
+    "approval.duplicate": Explanation(
+        "This person has already approved; a quorum counts people, not clicks.",
+        "Let another person with the role approve.",
+    ),
+    "approval.expired": Explanation(
+        "Nobody decided before the gate's `expires` had passed.",
+        "Resume the step to ask again with a fresh expiry, or cancel the instance.",
+    ),
+    "approval.not_open": Explanation(
+        "The step is not a gate that is open now: not reached yet, decided, or expired.",
+        "Look at the step's state; an expired gate must be resumed before it can be decided.",
+    ),
+    "approval.rejected": Explanation(
+        "A human rejected the gate; `onReject` decided what followed.",
+        "Start a new instance once the objection is settled.",
+    ),
+    "approval.wrong_role": Explanation(
+        "The gate asks for another role than the one given.",
+        "Decide with the role the gate names, or have the step reassigned.",
+    ),
+    "attempt.abandoned": Explanation(
+        "The executor ended without a result, for example because its process was stopped.",
+        "Nothing: it counts as a transient failure and follows the retryPolicy.",
+    ),
+    "check.failed": Explanation(
+        "The step's result does not fit its `check` schema.",
+        "Read the findings. With maxCorrectionAttempts the step gets them as feedback.",
+    ),
+    "codec.not_canonical": Explanation(
+        "Bytes that should be canonical CBOR are not.",
+        "They were not written by Pawl, or were changed since: restore them from a backup.",
+    ),
+    "codec.range": Explanation(
+        "A number outside 64 bits, or one that is not finite.",
+        "Send it as text.",
+    ),
+    "codec.record": Explanation(
+        "Bytes are canonical, but are not the record they should be.",
+        "They may come from a newer version: use that version, or restore from a backup.",
+    ),
+    "codec.text": Explanation(
+        "Text holds half of a surrogate pair, which has no UTF-8.",
+        "Repair the text where it is made.",
+    ),
+    "codec.too_deep": Explanation(
+        "A value is nested too deeply.",
+        "Flatten it, or store it elsewhere and pass a reference.",
+    ),
+    "codec.too_large": Explanation(
+        "A document is larger than is read.",
+        "Store it elsewhere and pass a reference.",
+    ),
+    "codec.type": Explanation(
+        "A value is of a kind that has no canonical form.",
+        "Use null, booleans, numbers, text, bytes, lists and maps with text keys.",
+    ),
+    "definition.unknown": Explanation(
+        "The instance was to start under a definition this cell does not have.",
+        "Publish the definition first.",
+    ),
+    "definition.unsupported": Explanation(
+        "The definition is valid, but asks for something this version only checks and cannot run.",
+        "Use a version that runs it, or take the field out.",
+    ),
+    "effect.failed": Explanation(
+        "An executor reported that the work failed.",
+        "Its message says why; the class decides whether it is tried again.",
+    ),
+    "entropy.short": Explanation(
+        "A start came without enough randomness for its keys.",
+        "A fault in the host: report it.",
+    ),
+    "event.not_awaited": Explanation(
+        "No open wait of this instance matches the event.",
+        "Nothing: broadcast events are not kept. Use a signal if it must wait.",
+    ),
+    "input.invalid": Explanation(
+        "The input does not fit the workflow's `input` schema.",
+        "Mend the input; the message names each place.",
+    ),
+    "instance.closed": Explanation(
+        "The instance is closed; closed instances never change.",
+        "Start a new instance.",
+    ),
+    "instance.exists": Explanation(
+        "An instance with this id exists already.",
+        "Use another id, or look at the one that exists.",
+    ),
+    "instance.not_paused": Explanation("The instance is not paused.", "Nothing to do."),
+    "instance.paused": Explanation("The instance is paused already.", "Unpause it to go on."),
+    "instance.stopping": Explanation(
+        "The outcome is decided: the instance is stopping or being compensated.",
+        "Wait for it to close; compensation cannot be cancelled.",
+    ),
+    "instance.unknown": Explanation(
+        "There is no such instance.",
+        "Check the id and the tenant.",
+    ),
+    "payload.corrupt": Explanation(
+        "Bytes do not match the address they are stored under.",
+        "Restore them from a backup; the journal names the address.",
+    ),
+    "payload.erased": Explanation(
+        "The bytes of a value were erased; only its address remains.",
+        "Nothing: chain and proofs still verify, but this value cannot be shown.",
+    ),
+    "payload.scheme": Explanation(
+        "An address has a form this version does not know.",
+        "Use the version that wrote it.",
+    ),
+    "payload.too_large": Explanation(
+        "One value is larger than may be journalled.",
+        "Store it elsewhere and pass a reference.",
+    ),
+    "receipt.not_awaited": Explanation(
+        "The receipt is for an attempt that no longer counts: settled, replaced, or never made.",
+        "Nothing: duplicates and late failures change nothing.",
+    ),
+    "receipt.unknown": Explanation(
+        "No attempt of this instance has this step key.",
+        "Check which instance and step the executor was called for.",
+    ),
+    "role.missing": Explanation(
+        "Reassigning a step needs the role it goes to.",
+        "Name the role.",
+    ),
+    "scenario.unreached": Explanation(
+        "A script entry expects an answer, but the instance closes before its time.",
+        "Take `refused` away, or let the entry happen earlier.",
+    ),
+    "signal.too_many": Explanation(
+        "The instance already keeps as many signals as it may.",
+        "Find out why no wait takes them.",
+    ),
+    "step.not_escalated": Explanation(
+        "Only an escalated step can be resumed, retried or reassigned.",
+        "Look at the step's state.",
+    ),
+    "step.no_input": Explanation(
+        "The step was never attempted because its `with` has no value, and it still has none.",
+        "Retry it with an edited input, or cancel the instance.",
+    ),
+    "step.takes_no_input": Explanation(
+        "Gates, waits and sleeps have no input that could be edited.",
+        "Resume the step without one.",
+    ),
+    "step.timeout": Explanation(
+        "An attempt took longer than the step's `timeout`.",
+        "`onTimeout` decided what followed; raise the timeout if the work needs it.",
+    ),
+    "timer.not_due": Explanation(
+        "A timer fired, but nothing was due.",
+        "Nothing: firing twice is harmless.",
+    ),
+    "undo.timeout": Explanation(
+        "An undo took longer than its timeout.",
+        "Check by hand whether the effect is undone.",
+    ),
+    "wait.timeout": Explanation(
+        "The event did not come before the wait's timeout.",
+        "`onTimeout` and `onFailure` decided what followed.",
+    ),
+    "workflow.timeout": Explanation(
+        "The instance ran longer than the workflow's `timeout`, human waiting included.",
+        "failurePolicy decided what followed; start again, with a longer timeout if needed.",
+    ),
+    "cli.not_found": Explanation("A path given does not exist.", "Check the spelling."),
+    "cli.unreadable": Explanation("A file cannot be read.", "Check its permissions."),
+    "cli.nothing": Explanation(
+        "Nothing was found to work on under the paths given.",
+        "Name files, or folders that hold .yaml files.",
+    ),
+    "cli.unknown_code": Explanation(
+        "There is no error with this code.",
+        "`pawl explain` without a code lists all.",
+    ),
+    "cli.not_yet": Explanation(
+        "This version cannot do that yet.",
+        "See CHANGELOG.md for what each version does.",
+    ),
+}
+
+
+def explanations() -> dict[str, Explanation]:
+    """Every code there is."""
+    return {
+        **{code: Explanation(*words) for code, words in DEFINITION_CODES.items()},
+        **KERNEL_CODES,
+    }

@@ -1,0 +1,222 @@
+"""Scenarios: a workflow's test as a file, read and checked against the workflow it tests."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from pawlflow.definition.fields import Schema, read_fields
+from pawlflow.definition.finding import Finding, Place
+from pawlflow.definition.frame import NAME_TABLE, PAWL, PAWL_TABLE, Document, read_frame
+from pawlflow.definition.load import load_workflows
+from pawlflow.definition.read import Node
+from pawlflow.definition.report import EnoughError, Report
+from pawlflow.definition.schema import DRAFT, document_schema
+from pawlflow.definition.shape import Workflow
+from pawlflow.definition.workflow import check_workflow
+from pawlflow.testing.scenario_fields import (
+    SCENARIO_TABLE,
+    STUBS,
+    VERBS,
+    Action,
+    Answer,
+    Expect,
+)
+from pawlflow.testing.step_paths import StepPaths
+
+__all__ = [
+    "Action",
+    "Answer",
+    "Expect",
+    "Scenario",
+    "read_scenario",
+    "read_stubs",
+    "scenario_schema",
+]
+
+REQUESTER = "scenario"  # who starts the instance when the file does not say
+UNSTUBBED_KINDS = ("approval", "sleep", "wait", "emit")
+LoadFile = Callable[[str], str | bytes]
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole scenario. The first workflow is started; the others can be its children."""
+
+    name: str
+    file: str
+    place: Place
+    workflows: tuple[Workflow, ...]
+    input: Any = None
+    by: str = REQUESTER
+    stubs: dict[str, tuple[Answer, ...]] = {}
+    script: tuple[Action, ...] = ()
+    expect: Expect = Expect()
+
+
+def read_scenario(node: Node, *, load_file: LoadFile) -> tuple[Scenario | None, list[Finding]]:
+    """The scenario a document describes, None if it has errors, and all that was found.
+
+    `load_file` gives the text of a path as the scenario writes it, and raises OSError.
+    """
+    report = Report()
+    scenario = None
+    with suppress(EnoughError):
+        document = read_frame(node, report)
+        if document and document.kind == "Scenario":
+            scenario = read_document(document, report, load_file)
+    return (None if report.errors else scenario), report.sorted()
+
+
+def scenario_schema() -> Schema:
+    """What a Scenario may say, for editors."""
+    schema = document_schema(PAWL_TABLE, PAWL, "Scenario", NAME_TABLE, SCENARIO_TABLE)
+    return {"$schema": DRAFT, "title": "Pawl scenario", **schema}
+
+
+def read_stubs(
+    node: Node, workflows: tuple[Workflow, ...]
+) -> tuple[dict[str, tuple[Answer, ...]], list[Finding]]:
+    """A `stubs` mapping by itself, as `pawl run --stubs` takes it."""
+    report = Report()
+    stubs: dict[str, tuple[Answer, ...]] = {}
+    with suppress(EnoughError):
+        found = STUBS.read(node, report, "stubs")
+        check_stubs(node, StepPaths(workflows), report)
+        stubs = {} if report.errors else found
+    return stubs, report.sorted()
+
+
+def read_document(document: Document, report: Report, load_file: LoadFile) -> Scenario | None:
+    """The scenario of a document whose frame is right."""
+    about = read_fields(document.metadata, NAME_TABLE, report) if document.metadata else {}
+    if document.spec is None:
+        return None
+    found = read_fields(document.spec, SCENARIO_TABLE, report)
+    workflows = read_workflows(document.spec, found, report, load_file)
+    if workflows:
+        check_paths(document.spec, StepPaths(workflows), report)
+    if report.errors:
+        return None
+    by = found.get("by", REQUESTER)
+    script = [msgspec.structs.replace(a, by=a.by or by) for a in found.get("script", ())]
+    fields = {"input", "stubs", "expect"} & found.keys()
+    return Scenario(
+        name=about["name"],
+        file=document.place.file,
+        place=document.place,
+        workflows=workflows,
+        by=by,
+        # Equal times keep the order of the file: Python's sort is stable.
+        script=tuple(sorted(script, key=lambda action: action.at_ms)),
+        **{field: found[field] for field in fields},
+    )
+
+
+def read_workflows(
+    spec: Node, found: dict[str, Any], report: Report, load_file: LoadFile
+) -> tuple[Workflow, ...]:
+    """The workflows under test; empty if they cannot be had, which is then reported."""
+    if not isinstance(spec.value, dict):
+        return ()
+    if ("workflow" in spec.value) == ("definition" in spec.value):
+        report.error(
+            spec.place,
+            "scenario.workflow",
+            "a scenario has exactly one of workflow and definition",
+            "name a file with workflow: ./NAME.yaml, or put the Workflow under definition:",
+        )
+        return ()
+    if "workflow" in found:
+        return load_workflow(found["workflow"], report, load_file)
+    checked = [check_workflow(node) for node in found.get("definition", ())]
+    for _, findings in checked:
+        adopt(findings, report)
+    return tuple(workflow for workflow, _ in checked if workflow)
+
+
+def load_workflow(path: Node, report: Report, load_file: LoadFile) -> tuple[Workflow, ...]:
+    """The workflows of a file beside the scenario."""
+    try:
+        text = load_file(path.value)
+    except OSError as error:
+        report.error(
+            path.place,
+            "scenario.workflow",
+            f"workflow: {path.value!r} cannot be read: {error.strerror or error}",
+            "write the path relative to this file",
+        )
+        return ()
+    workflows, findings = load_workflows(text, path.value)
+    adopt(findings, report)
+    if not workflows and not report.errors:
+        report.error(
+            path.place,
+            "scenario.workflow",
+            f"workflow: {path.value!r} holds no Workflow",
+            "name a file with a document of kind: Workflow",
+        )
+    return tuple(workflows)
+
+
+def adopt(findings: list[Finding], report: Report) -> None:
+    """Take over the errors of a workflow; its warnings are for `pawl check`."""
+    for found in findings:
+        if found.severity == "error":
+            place = Place(found.file, found.line, found.column)
+            report.error(place, found.code, found.message, found.hint)
+
+
+def check_paths(spec: Node, paths: StepPaths, report: Report) -> None:
+    """Every step that the scenario names is one of the workflow's."""
+    if "stubs" in spec.value:
+        check_stubs(spec.value["stubs"], paths, report)
+    for name, place in names_expected(spec.value.get("expect")):
+        paths.check(name, place, report)
+    for name, place in names_scripted(spec.value.get("script")):
+        paths.check(name, place, report)
+
+
+def check_stubs(node: Node, paths: StepPaths, report: Report) -> None:
+    """The steps with stubs exist, and are ones that ask their stub."""
+    for name, place in keys_of(node):
+        step = paths.check(name, place, report)
+        if step is None or "undo" in name.split("/"):
+            continue
+        if step.kind in UNSTUBBED_KINDS or paths.is_defined_child(step):
+            report.warning(
+                place,
+                "scenario.stub_unused",
+                f"stub {name!r} is never asked: the step is {step.kind}",
+                "remove it; use the script for gates and waits, PARENT/STEP for a child's steps",
+            )
+
+
+def keys_of(node: Node | None) -> Iterator[tuple[str, Place]]:
+    """Keys with their places."""
+    if node and isinstance(node.value, dict):
+        yield from ((key, node.place_of(key)) for key in node.value)
+
+
+def names_expected(expect: Node | None) -> Iterator[tuple[str, Place]]:
+    """Every step that an expectation names, where it does."""
+    parts = expect.value if expect and isinstance(expect.value, dict) else {}
+    for field in ("steps", "undo", "attempts", "feedback"):
+        yield from keys_of(parts.get(field))
+    order = parts.get("order")
+    if order and isinstance(order.value, list):
+        for item in order.value:
+            yield str(item.value).rpartition("#")[0], item.place
+    error = parts.get("error")
+    if error and isinstance(error.value, str):
+        yield error.value, error.place
+
+
+def names_scripted(script: Node | None) -> Iterator[tuple[str, Place]]:
+    """Every step that a script names, where it does."""
+    for entry in script.value if script and isinstance(script.value, list) else ():
+        for verb in VERBS:
+            action = entry.value.get(verb) if isinstance(entry.value, dict) else None
+            step = action.value.get("step") if action and isinstance(action.value, dict) else None
+            if step and isinstance(step.value, str):
+                yield step.value, step.place
