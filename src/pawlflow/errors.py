@@ -119,6 +119,34 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "There is no such instance.",
         "Check the id and the tenant.",
     ),
+    "journal.chain": Explanation(
+        "A frame is chained to another frame than the one before it.",
+        "The file was changed or put together wrongly: restore it from a backup.",
+    ),
+    "journal.definition": Explanation(
+        "An instance was started under a definition that is not in the file.",
+        "Export again with its definitions.",
+    ),
+    "journal.entry": Explanation(
+        "A payload or disposition in the file is not what its address or form says.",
+        "The file was changed: restore it from a backup.",
+    ),
+    "journal.gap": Explanation(
+        "A sequence number is missing.",
+        "Frames were lost or reordered: restore the file from a backup.",
+    ),
+    "journal.hash": Explanation(
+        "A frame's content does not give the hash it carries.",
+        "The file was changed: restore it from a backup.",
+    ),
+    "journal.truncated": Explanation(
+        "The file ends inside a document.",
+        "It was not written to its end: export it again.",
+    ),
+    "journal.unreadable": Explanation(
+        "Bytes are no journal document.",
+        "The file is of another kind, of a newer version, or was changed.",
+    ),
     "payload.corrupt": Explanation(
         "Bytes do not match the address they are stored under.",
         "Restore them from a backup; the journal names the address.",
@@ -193,6 +221,7 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "Nothing was found to work on under the paths given.",
         "Name files, or folders that hold .yaml files.",
     ),
+    "cli.unwritable": Explanation("A folder cannot be written to.", "Check its permissions."),
     "cli.unknown_code": Explanation(
         "There is no error with this code.",
         "`pawl explain` without a code lists all.",

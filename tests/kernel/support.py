@@ -46,10 +46,12 @@ def failure(kind: str, message: str = "it broke", findings: list[Any] | None = N
 class Live:
     """One instance, driven by hand."""
 
-    def __init__(self, definition: Workflow | str, key: str = "i-1") -> None:
+    def __init__(
+        self, definition: Workflow | str, key: str = "i-1", tenant: Tenant = TENANT
+    ) -> None:
         shape = workflow(definition) if isinstance(definition, str) else definition
         self.plan = compile_plan(shape)
-        self.id = CellId(TENANT, WorkflowName(shape.name), InstanceId(key))
+        self.id = CellId(tenant, WorkflowName(shape.name), InstanceId(key))
         self.cell = new_cell(self.id, self.plan)
         self.now = 0
         self.turns: list[Stepped] = []
@@ -76,7 +78,8 @@ class Live:
 
     def start(self, value: Any = None, by: str = "zoe") -> Stepped | Rejected:
         """Start it."""
-        return self.submit(StartInstance(self.plan.definition, payload(value), by))
+        given = Payload.of(value, self.id.tenant)
+        return self.submit(StartInstance(self.plan.definition, given, by))
 
     def ok(self, name: str, result: Any = None, attempt: int | None = None) -> Stepped | Rejected:
         """The executor of a step (or `undo/STEP`) succeeded."""

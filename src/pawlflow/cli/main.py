@@ -8,6 +8,7 @@ import click
 VERBS: Final[dict[str, tuple[str, str]]] = {
     "check": ("pawlflow.cli.check", "Validate and lint definitions; errors with line and column."),
     "explain": ("pawlflow.cli.explain", "Say what an error code means, and the way out."),
+    "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
     "schema": ("pawlflow.cli.schema", "Print the JSON Schema of a document kind, for editors."),
     "test": ("pawlflow.cli.test", "Run scenarios in virtual time."),
     "version": ("pawlflow.cli.version", "Print the version."),

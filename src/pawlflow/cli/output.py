@@ -65,6 +65,14 @@ def excerpt(source: str, line: int, column: int) -> list[str]:
     return [number + shown, " " * (len(number) - 2) + "| " + " " * (column - 1 - start) + "^"]
 
 
+def find_given(paths: Sequence[str], *, as_json: bool) -> list[Path]:
+    """The files named, which must exist."""
+    for given in paths:
+        if not Path(given).is_file():
+            fail("cli.not_found", f"no such file: {given}", exit_code=NOT_FOUND, as_json=as_json)
+    return [Path(given) for given in paths]
+
+
 def find_files(paths: Sequence[str], *, as_json: bool) -> list[Path]:
     """The files named, and all YAML files under the folders named, in order of name."""
     found: list[Path] = []

@@ -1,7 +1,9 @@
 """`pawl test PATHS`: run scenarios in virtual time."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -34,8 +36,18 @@ from pawlflow.testing.scenario import Scenario
     help="Run each scenario again with a crash before and after every commit.",
 )
 @click.option("--crash-all", is_flag=True, help="The same, without sampling long scenarios.")
+@click.option(
+    "--journals",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the journal of each run in this folder.",
+)
 def command(
-    paths: tuple[str, ...], crash: bool, crash_all: bool, as_json: bool | None, **given: Any
+    paths: tuple[str, ...],
+    crash: bool,
+    crash_all: bool,
+    journals: Path | None,
+    as_json: bool | None,
+    **given: Any,
 ) -> None:
     """Read everything first: an invalid file means that nothing is run."""
     json = bool(setting("as_json", as_json))
@@ -46,14 +58,17 @@ def command(
     if not scenarios:
         message = f"no document of kind: Scenario in {', '.join(paths)}"
         fail("cli.nothing", message, exit_code=NOT_FOUND, as_json=json)
-    try:
-        results = list(run_all(scenarios, crash=crash or crash_all, everything=crash_all))
-    except InvalidScenarioError as error:
-        refuse([error.finding], loaded, as_json=json)
-    for result in () if json else results:
-        print_result(result)
-    summarise(results, as_json=json)
-    sys.exit(0 if all(result.passed for result in results) else FAILED)
+    results: list[Result] = []
+    invalid: list[Finding] = []
+    for outcome in run_all(scenarios, crash=crash or crash_all, everything=crash_all):
+        (results if isinstance(outcome, Result) else invalid).append(outcome)  # type: ignore[arg-type]
+    keep_journals(results, journals, as_json=json)
+    if not json:
+        print_findings(invalid, {file.name: file.text for file in loaded})
+        for result in results:
+            print_result(result)
+    summarise(results, invalid, as_json=json)
+    sys.exit(INVALID if invalid else 0 if all(r.passed for r in results) else FAILED)
 
 
 def refuse_stores(db: str | None, *, as_json: bool) -> None:
@@ -80,11 +95,30 @@ def refuse(errors: list[Finding], loaded: list[Loaded], *, as_json: bool) -> NoR
     sys.exit(INVALID)
 
 
-def run_all(scenarios: list[Scenario], *, crash: bool, everything: bool) -> Iterator[Result]:
-    """Run them one after the other."""
+def run_all(
+    scenarios: list[Scenario], *, crash: bool, everything: bool
+) -> Iterator[Result | Finding]:
+    """Run them one after the other; one that cannot be run does not hide the others."""
     for scenario in with_progress(scenarios):
-        result = run_scenario(scenario)
-        yield crash_everywhere(scenario, result, everything=everything) if crash else result
+        try:
+            result = run_scenario(scenario)
+            yield crash_everywhere(scenario, result, everything=everything) if crash else result
+        except InvalidScenarioError as error:
+            yield error.finding
+
+
+def keep_journals(results: list[Result], folder: Path | None, *, as_json: bool) -> None:
+    """Write the journal of each run, named like its scenario."""
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for result in results:
+            name = re.sub(r"[^A-Za-z0-9._-]", "-", result.name)
+            (folder / f"{name}.journal").write_bytes(result.journal)
+    except OSError as error:
+        message = f"cannot write to {folder}: {error.strerror}"
+        fail("cli.unwritable", message, exit_code=NOT_FOUND, as_json=as_json)
 
 
 def with_progress(scenarios: list[Scenario]) -> Iterable[Scenario]:
@@ -102,19 +136,28 @@ def print_result(result: Result) -> None:
     crashes = f", {result.crashes} crash points" if result.crashes else ""
     sampled = " (a seeded sample; --crash-all tries all)" if result.sampled else ""
     click.echo(f"{mark} {result.name} ({count(result.turns, 'turn')}{crashes}{sampled})")
+    if result.passed:
+        return
+    click.echo(f"  {result.file}")
     for found in result.failures:
         click.echo("  " + found.message.replace("\n", "\n  "))
+    if result.open_steps:
+        still = ", ".join(f"{step} {status}" for step, status in result.open_steps.items())
+        click.echo(f"  the run ended with open steps: {still}")
 
 
-def summarise(results: list[Result], *, as_json: bool) -> None:
+def summarise(results: list[Result], invalid: list[Finding], *, as_json: bool) -> None:
     """How it went, for people or for machines."""
     passed = sum(result.passed for result in results)
     failed = len(results) - passed
     if as_json:
         scenarios = [as_dict(result) for result in results]
-        print_json({"passed": passed, "failed": failed, "scenarios": scenarios})
-    else:
-        click.echo(f"{passed} passed, {failed} failed")
+        told = {"passed": passed, "failed": failed, "scenarios": scenarios}
+        print_json({**told, "findings": invalid} if invalid else told)
+        return
+    click.echo(f"{passed} passed, {failed} failed")
+    if invalid:
+        click.echo(f"{count(len(invalid), 'scenario')} could not be run", err=True)
 
 
 def as_dict(result: Result) -> dict[str, Any]:

@@ -83,6 +83,7 @@ class Journal(msgspec.Struct):
     turns: dict[CellId, list[tuple[bytes, Digest]]]
     dispositions: list[Disposition]
     payloads: dict[bytes, bytes]
+    shard: int
     last: int
     head: Digest
 
@@ -114,7 +115,7 @@ def seal(
 
 def read_journal(data: bytes) -> Journal:
     """Read a file of one shard. Raises JournalError at the first thing that is not right."""
-    journal = Journal([], {}, [], {}, 0, Digest(b""))
+    journal = Journal([], {}, [], {}, -1, 0, Digest(b""))
     for at, document in documents(data):
         try:
             record = read(DefinitionRecord | FrameRecord, document, {})
@@ -154,15 +155,17 @@ def string_head(data: bytes, at: int) -> tuple[int, int]:
 
 def admit_frame(journal: Journal, record: FrameRecord) -> None:
     """Check a frame against all before it, and take in its turns."""
-    prev = journal.head or shard_genesis(record.shard)
+    if not journal.head:
+        journal.shard, journal.head = record.shard, shard_genesis(record.shard)
+    prev = journal.head
     if record.first != journal.last + 1:
         raise JournalError("journal.gap", record.first, f"sequence {journal.last + 1} is missing")
-    if record.prev != prev:
+    if record.prev != prev or record.shard != journal.shard:
         raise JournalError("journal.chain", record.first, "the frame is chained to another one")
     leaves = [
         admit_entry(journal, entry, record.first + i) for i, entry in enumerate(record.entries)
     ]
-    frame = frame_of(record.shard, prev, record.first, leaves)
+    frame = frame_of(journal.shard, prev, record.first, leaves)
     if (frame.last, frame.root, frame.hash) != (record.last, record.root, record.hash):
         raise JournalError("journal.hash", record.first, "the frame's hash is not its own")
     journal.last, journal.head = record.last, record.hash
@@ -175,7 +178,10 @@ def admit_entry(journal: Journal, entry: Entry, at: int) -> Digest:
             verified(kept.addr, kept.data, entry.cell.tenant)
             journal.payloads[kept.addr] = kept.data
         if isinstance(entry, DispositionEntry):
-            journal.dispositions.append(read(Disposition, entry.data, journal.payloads))
+            disposed: Disposition = read(Disposition, entry.data, journal.payloads)
+            if disposed.cell != entry.cell:
+                raise JournalError("journal.entry", at, "a disposition is of another cell")
+            journal.dispositions.append(disposed)
             return disposition_hash(entry.data)
     except (CodecError, PayloadError) as error:
         raise JournalError("journal.entry", at, str(error)) from error

@@ -1,5 +1,6 @@
 """Expected against actual: what does not hold, in words a person can act on."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,10 @@ def compare(expect: Expect, actual: Mapping[str, Any]) -> list[Mismatch]:
     found: list[Mismatch] = []
     for field in ("state", "rollback", "output", "error"):
         found += same(field, getattr(expect, field), actual[field])
-    found += same("elapsed", expect.elapsed_ms, actual["elapsed_ms"], unit=" ms")
+    if expect.elapsed_ms is not msgspec.UNSET:
+        found += same(
+            "elapsed", duration_text(expect.elapsed_ms), duration_text(actual["elapsed_ms"])
+        )
     for field in ("steps", "undo", "attempts", "lens", "feedback"):
         wanted = getattr(expect, field)
         for name, value in (wanted or {}).items() if wanted is not msgspec.UNSET else ():
@@ -32,10 +36,10 @@ def compare(expect: Expect, actual: Mapping[str, Any]) -> list[Mismatch]:
     return found
 
 
-def same(field: str, expected: Any, actual: Any, unit: str = "") -> Iterator[Mismatch]:
+def same(field: str, expected: Any, actual: Any) -> Iterator[Mismatch]:
     """Equal, if anything was expected."""
     if expected is not msgspec.UNSET and expected != actual:
-        message = f"{field}: expected {shown(expected)}{unit}, got {shown(actual)}{unit}"
+        message = f"{field}: expected {shown(expected)}, got {shown(actual)}"
         yield Mismatch(field, expected, actual, message)
 
 
@@ -53,15 +57,42 @@ def in_order(field: str, expected: Any, actual: Sequence[str]) -> Iterator[Misma
 
 
 def missing(field: str, expected: Sequence[str], place: int, actual: Sequence[str]) -> str:
-    """Say which one is missing, and show both lists side by side in order."""
+    """Say which one is missing, and show both lists with the place where they part."""
     name = expected[place]
     if place and name in actual:
         why = f"{name} does not come after {expected[place - 1]}"
     else:
         why = f"{name} never came"
-    return f"{field}: {why}\n  expected: {', '.join(expected)}\n  actual:   {', '.join(actual)}"
+    wanted = [*expected[:place], f"[{name}]", *expected[place + 1 :]]
+    return "\n".join(
+        [f"{field}: {why}", *listed("expected", wanted), *listed("actual", list(actual))]
+    )
+
+
+def listed(label: str, names: list[str]) -> list[str]:
+    """A list under its label, in lines that fit a terminal."""
+    return textwrap.wrap(
+        ", ".join(names) or "(nothing)",
+        width=96,
+        initial_indent=f"  {label + ':':<10}",
+        subsequent_indent=" " * 12,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def shown(value: Any) -> str:
     """A value as a scenario would write it."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def duration_text(ms: int) -> str:
+    """A duration as a definition would write it."""
+    text = ""
+    for unit, size in UNITS:
+        n, ms = divmod(ms, size)
+        text += f"{n}{unit}" if n else ""
+    return text or "0s"
+
+
+UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))

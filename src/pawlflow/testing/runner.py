@@ -35,8 +35,9 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.intents import Call
 from pawlflow.model.payload import Payload
-from pawlflow.testing.compare import Mismatch, compare
+from pawlflow.testing.compare import Mismatch, compare, duration_text
 from pawlflow.testing.host import THEN_SCRIPT, Crash, Host, Planned
+from pawlflow.testing.journals import journal_of
 from pawlflow.testing.scenario import Action, Answer, Scenario
 
 TENANT: Final = Tenant("default")
@@ -51,6 +52,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     failures: list[Mismatch]
     actual: dict[str, Any]
     turns: int
+    open_steps: dict[str, str] = {}  # where a run that did not close stands
+    journal: bytes = b""
     crashes: int = 0
     sampled: bool = False  # only some of the crash points were tried
 
@@ -86,7 +89,18 @@ def run_scenario(scenario: Scenario, crash: Crash | None = None) -> Result:
         failures=failures,
         actual=actual,
         turns=len(play.host.journal),
+        open_steps=still_open(play.host.cell.state),
+        journal=journal_of(play.host, scenario.workflows[0]),
     )
+
+
+def still_open(state: Instance) -> dict[str, str]:
+    """The open steps of an instance that did not close."""
+    return {
+        state.plan.steps[step].name: step_status(state, step)
+        for step in sorted(state.open)
+        if state.closed is None
+    }
 
 
 def plan_of(scenario: Scenario) -> Plan:
@@ -150,10 +164,12 @@ class Play:
         refusal = self.host.submit(input_of(action))
         refused = refusal is not None and action.verb != "emit"
         if action.refused is not None and action.refused != refused:
-            said = f"refused: {refusal.code}" if refusal is not None and refused else "accepted"
+            said = f"refused ({refusal.code})" if refusal is not None and refused else "accepted"
             wanted = "refused" if action.refused else "accepted"
-            where = f"script {action.verb} at {action.at_ms} ms (line {action.place.line})"
-            self.surprises.append(Mismatch(where, wanted, said, f"{where} was {said}"))
+            at = duration_text(action.at_ms)
+            where = f"script: {action.verb} at {at} (line {action.place.line})"
+            message = f"{where}: expected {wanted}, was {said}"
+            self.surprises.append(Mismatch(where, wanted, said, message))
 
     def too_late(self, action: Action) -> InvalidScenarioError:
         """`refused` on an entry that is never reached says nothing: the file is wrong."""

@@ -1,0 +1,52 @@
+"""`pawl journal show|verify FILE`: a journal file, in words or decided again."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pawlflow.cli.output import CONFLICT, fail, find_given, print_json, read_file, setting
+from pawlflow.model.journal_file import JournalError
+from pawlflow.testing.journals import Verdict, tell_file, verify_file
+
+
+@click.command(help="Show a journal file in words, or verify it by deciding every turn again.")
+@click.argument("action", type=click.Choice(["show", "verify"]))
+@click.argument("files", nargs=-1, required=True)
+def command(action: str, files: tuple[str, ...], as_json: bool | None, **_: Any) -> None:
+    """Do it for each file; the first that is not right ends with exit 5."""
+    json = bool(setting("as_json", as_json))
+    verdicts = []
+    for path in find_given(files, as_json=json):
+        data = read_file(path, as_json=json)
+        try:
+            if action == "show":
+                click.echo("\n".join(tell_file(data)))
+            else:
+                verdicts.append(judged(path, verify_file(data), as_json=json))
+        except JournalError as error:
+            fail(error.code, f"{path}: {error}", exit_code=CONFLICT, as_json=json)
+    if json and action == "verify":
+        print_json(verdicts)
+    sys.exit(0 if all(verdict["same"] for verdict in verdicts) else CONFLICT)
+
+
+def judged(path: Path, verdict: Verdict, *, as_json: bool) -> dict[str, Any]:
+    """One verdict, told."""
+    found = verdict.difference
+    if not as_json and found is None:
+        mark = click.style("SAME", fg="green")
+        click.echo(f"{mark} {path}: {verdict.turns} turns of {verdict.instances} instances")
+    elif not as_json and found is not None:
+        mark = click.style("DIFFERENT", fg="red")
+        click.echo(f"{mark} {path}: turn {found.turn}, {found.where}")
+        click.echo(f"  recorded: {found.recorded}\n  derived:  {found.derived}")
+    return {
+        "file": str(path),
+        "same": found is None,
+        "instances": verdict.instances,
+        "turns": verdict.turns,
+        "head": verdict.head.hex(),
+        "difference": found,
+    }

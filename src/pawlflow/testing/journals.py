@@ -1,0 +1,150 @@
+"""Journal files of scenario runs: written, verified from their bytes alone, and told in words."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from pawlflow.definition.canonical import definition_bytes, definition_from_bytes
+from pawlflow.definition.shape import Workflow
+from pawlflow.kernel.evolve import begin_turn, evolve
+from pawlflow.kernel.plan import Plan, compile_plan
+from pawlflow.kernel.publish import published
+from pawlflow.kernel.replay import Difference, read_turn, verify
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.summary import instance_state
+from pawlflow.model.failure import Failure
+from pawlflow.model.ids import CellId, Digest
+from pawlflow.model.inputs import StartInstance
+from pawlflow.model.intents import Called
+from pawlflow.model.journal import Turn, payloads_of, shard_genesis
+from pawlflow.model.journal_file import (
+    Beside,
+    DefinitionRecord,
+    FrameRecord,
+    Journal,
+    JournalError,
+    TurnEntry,
+    read_journal,
+    seal,
+    write_journal,
+)
+from pawlflow.model.payload import Payload
+from pawlflow.testing.host import Host
+
+SHARD = 0  # a scenario has one
+
+
+def journal_of(host: Host, workflow: Workflow) -> bytes:
+    """The journal of a run as a file: one frame for each commit."""
+    records: list[DefinitionRecord | FrameRecord] = [DefinitionRecord(definition_bytes(workflow))]
+    head = shard_genesis(SHARD)
+    written: set[bytes] = set()
+    for number, (data, sealed) in enumerate(host.journal, start=1):
+        beside = [
+            Beside(payload.addr, payload.data)
+            for payload in payloads_of(read_turn(data, host.payloads))
+            if payload.data is not None and payload.addr not in written
+        ]
+        unique = {kept.addr: kept for kept in beside}
+        written |= unique.keys()
+        entry = TurnEntry(host.id, data, tuple(unique.values()))
+        frame = seal(SHARD, head, number, [(entry, sealed)])
+        head = frame.hash
+        records.append(frame)
+    return write_journal(records)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What verifying a file gave: how much there was, and the first difference if there is one."""
+
+    instances: int
+    turns: int
+    dispositions: int
+    head: Digest
+    cell: CellId | None = None
+    difference: Difference | None = None
+
+
+def verify_file(data: bytes) -> Verdict:
+    """Read a file and decide every turn in it again. Raises JournalError for a broken file."""
+    journal = read_journal(data)
+    turns = sum(len(kept) for kept in journal.turns.values())
+    counts = (len(journal.turns), turns, len(journal.dispositions), journal.head)
+    for cell, plan in plans_of(journal):
+        difference = verify(cell, plan, journal.turns[cell], journal.payloads)
+        if difference is not None:
+            return Verdict(*counts, cell, difference)
+    return Verdict(*counts)
+
+
+def plans_of(journal: Journal) -> Iterator[tuple[CellId, Plan]]:
+    """Every instance with the plan it was started under."""
+    plans = {
+        plan.definition: plan
+        for plan in (compile_plan(definition_from_bytes(data)) for data in journal.definitions)
+    }
+    for cell, turns in journal.turns.items():
+        first = read_turn(turns[0][0], journal.payloads).input
+        if not isinstance(first, StartInstance) or first.definition not in plans:
+            raise JournalError("journal.definition", 1, f"no definition for {cell.key}")
+        yield cell, plans[first.definition]
+
+
+def tell_file(data: bytes) -> Iterator[str]:
+    """A journal in words, turn by turn: the text beside each golden journal."""
+    journal = read_journal(data)
+    for cell, plan in plans_of(journal):
+        yield f"{plan.workflow} v{plan.version} {cell.tenant}/{cell.key}"
+        yield f"definition {plan.definition.hex()}"
+        state = Instance(cell, plan)
+        for turn_data, sealed in journal.turns[cell]:
+            yield ""
+            yield from tell_turn(state, read_turn(turn_data, journal.payloads), sealed)
+        yield ""
+        yield f"{instance_state(state)}, rollback {state.rollback}, {state.turn} turns"
+    for disposed in journal.dispositions:
+        yield ""
+        yield f"{disposed.kind} {disposed.code}: {told(disposed.input)}"
+    yield ""
+    yield f"head {journal.head.hex()} at {journal.last}"
+
+
+def tell_turn(state: Instance, turn: Turn, sealed: Digest) -> Iterator[str]:
+    """One turn: its input, what happened, what was asked for, and its hash."""
+    yield f"turn {turn.number} at {turn.stamps.now} ms, rules {turn.rules}"
+    yield f"  < {told(turn.input)}"
+    begin_turn(state, turn.stamps)
+    for event in turn.events:
+        evolve(state, event)
+        step = getattr(event, "step", -1)
+        name = f" {state.plan.steps[step].name}" if isinstance(step, int) and step >= 0 else ""
+        outside = ", ".join(published(state, event))
+        yield f"  {told(event)}{name}" + (f" => {outside}" if outside else "")
+    for intent in turn.intents:
+        word = f"for event {intent.event}" if isinstance(intent, Called) else intent.reason
+        yield f"  > {tag_of(intent)} {word} {intent.id.hex()[:16]}"
+    yield f"  # {sealed.hex()}"
+
+
+def told(record: Any) -> str:
+    """A record in words: its tag, and every field that says something."""
+    fields = ((name, getattr(record, name)) for name in record.__struct_fields__)
+    words = [f"{name}={told_value(value)}" for name, value in fields if value is not None]
+    return " ".join([tag_of(record), *words])
+
+
+def told_value(value: Any) -> str:
+    """A field's value; payloads show what they hold."""
+    if isinstance(value, Payload):
+        return "erased" if value.data is None else msgspec.json.encode(value.value).decode()
+    if isinstance(value, Failure):
+        return f"{value.kind}/{value.code}/{told_value(value.detail)}"
+    if isinstance(value, bytes):
+        return value.hex()[:16]
+    return str(value)
+
+
+def tag_of(record: Any) -> str:
+    """The explicit tag of a record."""
+    return str(type(record).__struct_config__.tag)
