@@ -13,18 +13,21 @@ from typing import Final
 import cbor2
 
 from bench.timing import (
+    CALM,
+    ROUNDS,
     Figure,
     Sample,
+    Work,
     calibrate,
     circumstances,
     microseconds,
     sample,
+    sample_apart,
     sample_together,
     show,
     within,
     write_json,
 )
-from bench.timing import CALM as CALM_RATIO
 from bench.workloads import (
     ANSWER,
     CHAIN_TURNS,
@@ -41,7 +44,6 @@ from bench.workloads import (
     step_all,
 )
 from pawlflow.definition.load import load_workflows
-from pawlflow.definition.shape import Workflow
 from pawlflow.kernel.plan import Plan, compile_plan
 from pawlflow.kernel.replay import fold, read_turn, verify
 from pawlflow.kernel.snapshot import state_bytes, state_from_bytes
@@ -91,7 +93,7 @@ def decisions() -> list[Figure]:
         before = calibrate()
         decided, whole = time_decisions(plan)
         after = calibrate()
-        calm = max(before, after) / min(before, after) <= CALM_RATIO
+        calm = max(before, after) / min(before, after) <= CALM
         if calm and decided.best * 1e6 <= DECISION_US_MAX:
             break
     value, loop = decided.best * 1e6, min(before, after)
@@ -116,20 +118,21 @@ def time_decisions(plan: Plan) -> tuple[Sample, Sample]:
     """The decisions alone, on inputs made beforehand; and with all that comes before them."""
     inputs = admitted_inputs(plan)
     assert instance_state(step_all(plan, fresh(inputs)).state) == "completed"
-    waiting = [[fresh(inputs) for _ in range(DECISION_RUNS)] for _ in range(5)]
+    waiting = [[fresh(inputs) for _ in range(DECISION_RUNS)] for _ in range(ROUNDS)]
 
     def decide() -> None:
         for admitted in waiting.pop():
             step_all(plan, admitted)
 
     turns = DECISION_RUNS * CHAIN_TURNS
-    decided, whole = sample_together([(decide, turns), (partial(repeat_drive, plan, turns), turns)])
+    both = [(decide, turns), (partial(repeat_drive, plan, DECISION_RUNS), turns)]
+    decided, whole = sample_together(both)
     return decided, whole
 
 
-def repeat_drive(plan: Plan, steps: int) -> None:
-    """Run instances one after the other until this many steps are done."""
-    for _ in range(steps // len(plan.steps)):
+def repeat_drive(plan: Plan, times: int) -> None:
+    """Run instances one after the other."""
+    for _ in range(times):
         drive(plan)
 
 
@@ -138,24 +141,32 @@ def repeat_drive(plan: Plan, steps: int) -> None:
 
 def growth() -> list[Figure]:
     """CPU per step against the size of the plan."""
-    plans = [checked_plan(mixed_plan(steps)) for steps in SIZES]
-    works = [(partial(repeat_drive, plan, STEPS_DRIVEN), STEPS_DRIVEN) for plan in plans]
-    return against_smallest("step of a {:,}-step plan", sample_together(works), GROWTH_MAX)
+    taken = sample_apart([(partial(driving, steps), STEPS_DRIVEN) for steps in SIZES])
+    return against_smallest("step of a {:,}-step plan", taken, GROWTH_MAX)
+
+
+def driving(steps: int) -> Work:
+    """Run instances of a plan of this size until enough steps are done."""
+    return partial(repeat_drive, checked_plan(mixed_plan(steps)), STEPS_DRIVEN // steps)
 
 
 def compiling() -> list[Figure]:
     """CPU per step of compiling a plan: linear means that it does not grow."""
-    works = []
-    for steps in SIZES:
-        times = max(1, STEPS_COMPILED // steps)
-        works.append((partial(repeat_compile, mixed_plan(steps), times), times * steps))
-    return against_smallest("compiling a {:,}-step plan", sample_together(works), None)
+    times = [max(1, STEPS_COMPILED // steps) for steps in SIZES]
+    sizes = list(zip(SIZES, times, strict=True))
+    taken = sample_apart([(partial(compiler, steps, n), n * steps) for steps, n in sizes])
+    return against_smallest("compiling a {:,}-step plan", taken, None)
 
 
-def repeat_compile(workflow: Workflow, times: int) -> None:
-    """Compile a definition over and over."""
-    for _ in range(times):
-        compile_plan(workflow)
+def compiler(steps: int, times: int) -> Work:
+    """Compile a definition of this size over and over."""
+    workflow = mixed_plan(steps)
+
+    def compile_all() -> None:
+        for _ in range(times):
+            compile_plan(workflow)
+
+    return compile_all
 
 
 def against_smallest(name: str, taken: list[Sample], limit: float | None) -> list[Figure]:

@@ -1,10 +1,12 @@
-"""Timing: CPU seconds, the minimum of five, and a plain loop that tells how fast the machine was."""
+"""Timing: CPU seconds, the minimum of five, and a plain loop to tell how fast the machine was."""
 
 import gc
 import json
 import os
 import platform
 from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from time import process_time
 from typing import Any, Final, Literal
@@ -61,6 +63,38 @@ def sample_together(works: list[tuple[Work, int]]) -> list[Sample]:
     """Five rounds of all works in turn, so that a noisy minute meets each of them."""
     rounds = [[cpu(work) / units for work, units in works] for _ in range(ROUNDS)]
     return [Sample(min(times), max(times)) for times in zip(*rounds, strict=True)]
+
+
+def sample_apart(makers: list[tuple[Callable[[], Work], int]]) -> list[Sample]:
+    """The same, each work made and done in a process of its own, on a heap that holds nothing else.
+
+    Python's collector walks all that is alive, so one plan would pay for another's size, or hide
+    its own share behind it.
+    """
+    apart = get_context("fork")
+    ends: list[Connection] = []
+    for make, _ in makers:
+        end, other = apart.Pipe()
+        apart.Process(target=work_apart, args=(make, other), daemon=True).start()
+        ends.append(end)
+        assert end.recv() == "made"
+    rounds = []
+    for _ in range(ROUNDS):
+        taken = []
+        for end, (_, units) in zip(ends, makers, strict=True):
+            end.send("go")
+            taken.append(end.recv() / units)
+        rounds.append(taken)
+    return [Sample(min(times), max(times)) for times in zip(*rounds, strict=True)]
+
+
+def work_apart(make: Callable[[], Work], end: Connection) -> None:
+    """The other process: make the work, then do it once whenever asked."""
+    work = make()
+    end.send("made")
+    for _ in range(ROUNDS):
+        end.recv()
+        end.send(cpu(work))
 
 
 def calibrate() -> float:

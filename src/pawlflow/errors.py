@@ -147,6 +147,46 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "Bytes are no journal document.",
         "The file is of another kind, of a newer version, or was changed.",
     ),
+    "event.invalid": Explanation(
+        "The event does not fit the machine's event type.",
+        "Mend it; the message names the place.",
+    ),
+    "key.invalid": Explanation(
+        "The cell's key does not fit the machine's key type, or is not in its one spelling.",
+        "Send the canonical form.",
+    ),
+    "machine.effect_undeclared": Explanation(
+        "A machine returned an effect that it does not declare.",
+        "Declare it, or take it out.",
+    ),
+    "machine.effect_invalid": Explanation(
+        "The parameters, issuer_ref or key of an effect do not fit; a key has 32 bytes.",
+        "Mend the machine.",
+    ),
+    "machine.event_undeclared": Explanation(
+        "A machine emitted an event that it does not declare.",
+        "Declare it, or take it out.",
+    ),
+    "machine.event_invalid": Explanation(
+        "An emitted event does not fit its type.",
+        "Mend the machine.",
+    ),
+    "machine.state_invalid": Explanation(
+        "The returned state does not fit the machine's state type.",
+        "Mend the machine, or its type.",
+    ),
+    "machine.too_many_effects": Explanation(
+        "A machine returned more effects in one turn than are allowed.",
+        "Spread them over turns.",
+    ),
+    "machine.too_many_events": Explanation(
+        "A machine emitted more events in one turn than are allowed.",
+        "Spread them over turns.",
+    ),
+    "machine.output_too_large": Explanation(
+        "State, events and parameters of one turn are too large together.",
+        "Store large values elsewhere and pass references.",
+    ),
     "payload.corrupt": Explanation(
         "Bytes do not match the address they are stored under.",
         "Restore them from a backup; the journal names the address.",

@@ -96,7 +96,7 @@ def test_a_journal_is_read_back_as_it_was_written():
     ],
 )
 def test_a_missing_or_foreign_frame_is_found(change, code, at):
-    """A gap in the sequence, a repeated frame, a frame of another history: named, with its place."""
+    """A gap, a repeated frame, a frame of another history: named, with its place."""
     a, b, c = frames((b"1", b"2"), (b"3",), (b"4",))
 
     with pytest.raises(JournalError) as found:

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from pawlflow.cli.documents import Loaded, load_path
-from pawlflow.cli.output import INVALID, find_files, print_findings, print_json, setting
+from pawlflow.cli.output import INVALID, count, find_files, print_findings, print_json, setting
 from pawlflow.definition.finding import Finding
 
 
@@ -39,8 +39,3 @@ def report(loaded: list[Loaded], findings: list[Finding], errors: int) -> None:
         f"{count(len(loaded), 'file')}: {count(workflows, 'workflow')}, "
         f"{count(scenarios, 'scenario')}, {count(errors, 'error')}, {count(warnings, 'warning')}"
     )
-
-
-def count(n: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

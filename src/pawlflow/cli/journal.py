@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from pawlflow.cli.output import CONFLICT, fail, find_given, print_json, read_file, setting
+from pawlflow.cli.output import (
+    CONFLICT,
+    count,
+    fail,
+    find_given,
+    print_json,
+    read_file,
+    setting,
+)
 from pawlflow.model.journal_file import JournalError
 from pawlflow.testing.journals import Verdict, tell_file, verify_file
 
@@ -37,7 +45,8 @@ def judged(path: Path, verdict: Verdict, *, as_json: bool) -> dict[str, Any]:
     found = verdict.difference
     if not as_json and found is None:
         mark = click.style("SAME", fg="green")
-        click.echo(f"{mark} {path}: {verdict.turns} turns of {verdict.instances} instances")
+        turns, instances = count(verdict.turns, "turn"), count(verdict.instances, "instance")
+        click.echo(f"{mark} {path}: {turns} of {instances}")
     elif not as_json and found is not None:
         mark = click.style("DIFFERENT", fg="red")
         click.echo(f"{mark} {path}: turn {found.turn}, {found.where}")

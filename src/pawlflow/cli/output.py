@@ -65,6 +65,11 @@ def excerpt(source: str, line: int, column: int) -> list[str]:
     return [number + shown, " " * (len(number) - 2) + "| " + " " * (column - 1 - start) + "^"]
 
 
+def count(n: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def find_given(paths: Sequence[str], *, as_json: bool) -> list[Path]:
     """The files named, which must exist."""
     for given in paths:

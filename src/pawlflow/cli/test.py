@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 import click
 import msgspec
 
-from pawlflow.cli.check import count
 from pawlflow.cli.documents import Loaded, load_path
 from pawlflow.cli.output import (
     FAILED,
     INVALID,
     NOT_FOUND,
+    count,
     fail,
     find_files,
     print_findings,

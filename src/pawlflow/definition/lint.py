@@ -14,7 +14,7 @@ USED_BY: dict[str, frozenset[str]] = {
     "with": frozenset({"run", "agent", "workflow", "emit"}),
     "show": frozenset({"approval"}),
     "heartbeat": frozenset({"run", "agent"}),
-    "retryPolicy": frozenset({"run", "agent"}),
+    "retryPolicy": frozenset({"run", "agent", "wait"}),  # a wait is opened again
     "maxCorrectionAttempts": frozenset({"run", "agent"}),
     "cost": frozenset({"run", "agent"}),
 }
@@ -32,7 +32,8 @@ def lint(draft: Draft, report: Report) -> None:
             lint_undo(step, report)
     if draft.sound:
         lint_irreversible(draft, report)
-        lint_parts(draft, report)
+        if not report.errors:  # a dependency that was refused may be the one that is missing
+            lint_parts(draft, report)
 
 
 def lint_workflow(draft: Draft, report: Report) -> None:

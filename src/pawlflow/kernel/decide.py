@@ -4,6 +4,7 @@ from typing import assert_never
 
 from pawlflow.kernel import deadlines, forward, gates, mend, receipts, undo, waits
 from pawlflow.kernel.draft import Draft, Rejected
+from pawlflow.kernel.state import Instance
 from pawlflow.model.events import InstancePaused, InstanceUnpaused
 from pawlflow.model.inputs import (
     Approve,
@@ -23,28 +24,33 @@ from pawlflow.model.inputs import (
 
 def decide(draft: Draft, incoming: Input, rules: int) -> Rejected | None:
     """Apply one input to the draft. A refusal comes before the first event, or not at all."""
-    state = draft.state
-    if isinstance(incoming, StartInstance):
-        refused = forward.start(draft, incoming, rules)
-    elif state.created is None:
-        refused = Rejected("instance.unknown", state.cell.key)
-    elif state.closed is not None:
-        refused = Rejected("instance.closed", state.cell.key)
-    else:
-        refused = decide_open(draft, incoming)
+    refused = not_there(draft.state, incoming) or decide_input(draft, incoming, rules)
     if refused is None:
         forward.advance(draft)
         undo.wind_down(draft)
     return refused
 
 
-def decide_open(draft: Draft, incoming: Input) -> Rejected | None:  # noqa: C901  # one table
-    """An input for an instance that is neither new nor closed."""
+def not_there(state: Instance, incoming: Input) -> Rejected | None:
+    """Only a start may come before there is an instance, and nothing after it is closed."""
+    if isinstance(incoming, StartInstance):
+        return None if state.created is None else Rejected("instance.exists", state.cell.key)
+    if state.created is None:
+        return Rejected("instance.unknown", state.cell.key)
+    return None if state.closed is None else Rejected("instance.closed", state.cell.key)
+
+
+def decide_input(  # noqa: C901  # one table
+    draft: Draft, incoming: Input, rules: int
+) -> Rejected | None:
+    """One input, one room."""
     match incoming:
         case Receipt():
             return receipts.receive(draft, incoming)
         case Tick():
             return deadlines.tick(draft)
+        case StartInstance():
+            return forward.start(draft, incoming, rules)
         case Signal():
             return waits.receive_signal(draft, incoming)
         case DeliverEvent():
@@ -59,8 +65,6 @@ def decide_open(draft: Draft, incoming: Input) -> Rejected | None:  # noqa: C901
             return undo.cancel(draft, incoming)
         case PauseInstance() | UnpauseInstance():
             return decide_pause(draft, incoming)
-        case StartInstance():
-            return Rejected("instance.exists", draft.state.cell.key)
         case _:
             assert_never(incoming)
 

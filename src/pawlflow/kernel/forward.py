@@ -28,8 +28,6 @@ NONCE_BYTES: Final = 16
 def start(draft: Draft, incoming: StartInstance, rules: int) -> Rejected | None:
     """Create, queue and start the instance in one turn."""
     state = draft.state
-    if state.created is not None:
-        return Rejected("instance.exists", state.cell.key)
     if incoming.definition != state.plan.definition:
         return Rejected("definition.unknown", incoming.definition.hex())
     if len(draft.entropy) < NONCE_BYTES:

@@ -54,7 +54,7 @@ def give_up(draft: Draft, unit: Unit, attempt: int, failure: Failure) -> None:
             draft.emit(StepSkipped(unit.step, unit.item, "on_failure", attempt, failure))
         case "escalate":
             draft.emit(StepEscalated(unit.step, unit.item, attempt, failure))
-        case "abort" | "compensate":
+        case _:
             draft.emit(StepFailed(unit.step, unit.item, attempt, failure))
             compensate = plan.on_failure == "compensate"
             undo.stop(draft, "failed", unit.step, failure, compensate=compensate)

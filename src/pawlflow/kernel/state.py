@@ -227,8 +227,6 @@ def next_deadline(state: Instance) -> tuple[TimeMs, int, int] | None:
 
 def is_armed(state: Instance, due: int, rank: int, step: int) -> bool:
     """Does this entry of the heap still stand for something?"""
-    if state.closed is not None:
-        return False
     if rank == RANK_INSTANCE:
         return state.closing is None
     unit = state.unit(step)

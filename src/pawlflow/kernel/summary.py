@@ -143,26 +143,6 @@ ORES: Final[dict[str, str]] = {
 }
 
 
-def ioa_step(status: str) -> str:
-    """A step's status in spec 003's words."""
-    return IOA_STEP[status]
-
-
-IOA_STEP: Final[dict[str, str]] = {
-    "pending": "pending",
-    "ready": "pending",
-    "running": "running",
-    "backoff": "running",
-    "correcting": "running",
-    "waiting": "running",
-    "escalated": "running",
-    "succeeded": "completed",
-    "failed": "failed",
-    "skipped": "skipped",
-    "cancelled": "skipped",
-}
-
-
 def step_status(state: Instance, step: int) -> str:
     """The status of a step, by name."""
     return STATUS_NAMES[state.status(step)]
