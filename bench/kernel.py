@@ -52,7 +52,7 @@ from pawlflow.model.codec import encode
 
 DECISION_US_MAX: Final = 25.0
 GROWTH_MAX: Final = 1.3
-DECISION_RUNS: Final = 2_000
+DECISION_RUNS: Final = 500  # few enough that waiting inputs do not burden the collector
 TRIES_MAX: Final = 3  # for a calm moment
 SIZES: Final = (100, 10_000, 100_000)
 STEPS_DRIVEN: Final = 100_000  # per round and size: small plans are driven often

@@ -235,5 +235,5 @@ class Shop:
 
     def crash(self):
         """Forget everything but the journal."""
-        turns = [read_turn(data, self.payloads) for data, _ in self.journal]
-        self.cell = fold(NOBODY_ELSE, self.plan, turns)
+        journal = [data for data, _ in self.journal]
+        self.cell = fold(NOBODY_ELSE, self.plan, journal, self.payloads)

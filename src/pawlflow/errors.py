@@ -143,6 +143,10 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "The file ends inside a document.",
         "It was not written to its end: export it again.",
     ),
+    "journal.turn": Explanation(
+        "The hashes hold, but the bytes under them are no turn this version knows.",
+        "The file may come from a newer version: use that one.",
+    ),
     "journal.unreadable": Explanation(
         "Bytes are no journal document.",
         "The file is of another kind, of a newer version, or was changed.",

@@ -9,7 +9,7 @@ from pawlflow.definition.shape import Workflow
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import compile_plan
 from pawlflow.kernel.publish import published
-from pawlflow.kernel.replay import fold, read_turn
+from pawlflow.kernel.replay import apply_turn, fold, read_turn
 from pawlflow.kernel.step import Stepped, new_cell, step
 from pawlflow.kernel.summary import instance_state, step_status
 from pawlflow.model.events import Event
@@ -146,8 +146,7 @@ class Live:
         """The same instance after a crash: from bytes alone."""
         other = Live.__new__(Live)
         other.__dict__.update(self.__dict__)
-        turns = [read_turn(turn.data, self.payloads) for turn in self.turns]
-        other.cell = fold(self.id, self.plan, turns)
+        other.cell = fold(self.id, self.plan, [turn.data for turn in self.turns], self.payloads)
         return other
 
     def journal(self) -> list[tuple[bytes, Any]]:
@@ -157,14 +156,8 @@ class Live:
 
 def replayed(cell: Any, live: Live) -> Iterable[Event]:
     """Every event, just after `cell` has seen it."""
-    from pawlflow.kernel.evolve import begin_turn, evolve
-
     for stepped in live.turns:
-        turn = read_turn(stepped.data, live.payloads)
-        begin_turn(cell.state, turn.stamps)
-        for event in turn.events:
-            evolve(cell.state, event)
-            yield event
+        yield from apply_turn(cell.state, read_turn(stepped.data, live.payloads))
 
 
 def names(stepped: Stepped | Rejected) -> Sequence[str]:

@@ -100,8 +100,9 @@ def test_the_state_at_any_turn_is_what_was_seen_then(seed, until):
     ]
 
     number = min(until, len(seen))
-    turns = [read_turn(turn.data, live.payloads) for turn in live.turns]
-    assert state_bytes(fold(live.id, live.plan, turns, until=number).state) == seen[number - 1]
+    journal = [turn.data for turn in live.turns]
+    then = fold(live.id, live.plan, journal, live.payloads, until=number)
+    assert state_bytes(then.state) == seen[number - 1]
 
 
 @pytest.mark.req("R83", "R82", "R81")

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from pawlflow.kernel.draft import open_intents
-from pawlflow.kernel.replay import Difference, first_difference, fold, read_turn, verify
+from pawlflow.kernel.replay import Difference, first_difference, read_turn, verify
 from pawlflow.kernel.snapshot import SnapshotError, derived, state_bytes, state_from_bytes
 from pawlflow.kernel.step import Stepped
-from pawlflow.model.codec import decode, encode
+from pawlflow.model.codec import CodecError, decode, encode
 from pawlflow.model.events import StepReady
 from pawlflow.model.ids import Digest
 from pawlflow.model.inputs import (
@@ -91,8 +91,15 @@ def test_time_comes_from_the_stamps_alone():
 
     assert verify(live.id, live.plan, live.journal(), live.payloads) is None
     assert found(live, altered(live, 2, stamps=Stamps(59_999, 2))) == (2, "input")
-    turns = [read_turn(turn.data, live.payloads) for turn in live.turns]
-    assert fold(live.id, live.plan, turns).state.now == 60_000
+    assert live.reread().cell.state.now == 60_000
+
+
+def test_a_turn_of_another_format_is_not_read():
+    """A newer version wrote it."""
+    turn = msgspec.structs.replace(finished().turns[0].turn, format=2)
+
+    with pytest.raises(CodecError, match="turn format 2"):
+        read_turn(turn_bytes(turn), {})
 
 
 @pytest.mark.req("R227")

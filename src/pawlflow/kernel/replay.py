@@ -4,7 +4,7 @@
 compares bytes; it never carries out an effect, because deciding has none.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -12,9 +12,12 @@ import msgspec
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.evolve import begin_turn, evolve
 from pawlflow.kernel.plan import Plan
+from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, new_cell, step
+from pawlflow.model.codec import CodecError
+from pawlflow.model.events import Event
 from pawlflow.model.ids import CellId, Digest
-from pawlflow.model.journal import Turn, turn_bytes, turn_hash
+from pawlflow.model.journal import TURN_FORMAT, Turn, turn_hash
 from pawlflow.model.payload import PayloadError
 from pawlflow.model.records import reader_for
 
@@ -31,28 +34,39 @@ class Difference(msgspec.Struct, frozen=True):
 def read_turn(data: bytes, payloads: Mapping[bytes, bytes]) -> Turn:
     """A turn from its bytes. Raises CodecError."""
     turn: Turn = READ_TURN(data, payloads)
+    if turn.format != TURN_FORMAT:
+        raise CodecError("codec.record", f"turn format {turn.format}; {TURN_FORMAT} is known")
     return turn
 
 
 READ_TURN: Final = reader_for(Turn)
 
 
-def fold(cell: CellId, plan: Plan, turns: Iterable[Turn], until: int | None = None) -> Cell:
+def fold(
+    cell: CellId,
+    plan: Plan,
+    journal: Iterable[bytes],
+    payloads: Mapping[bytes, bytes],
+    until: int | None = None,
+) -> Cell:
     """The cell after these turns, or after turn `until`."""
     live = new_cell(cell, plan)
-    for turn in turns:
+    for data in journal:
+        turn = read_turn(data, payloads)
         if until is not None and turn.number > until:
             break
-        apply_turn(live, turn)
+        for _ in apply_turn(live.state, turn):
+            pass
+        live.head = turn_hash(live.head, data)
     return live
 
 
-def apply_turn(live: Cell, turn: Turn) -> None:
-    """Let a recorded turn have happened."""
-    begin_turn(live.state, turn.stamps)
+def apply_turn(state: Instance, turn: Turn) -> Iterator[Event]:
+    """Let a recorded turn have happened; each event is given just after the state has seen it."""
+    begin_turn(state, turn.stamps)
     for event in turn.events:
-        evolve(live.state, event)
-    live.head = turn_hash(live.head, turn_bytes(turn))
+        evolve(state, event)
+        yield event
 
 
 def verify(

@@ -152,7 +152,7 @@ def proves(leaf: Digest, path: Sequence[tuple[bool, Digest]], root: Digest) -> b
 def payloads_of(turn: Turn) -> list[Payload]:
     """Every payload a turn mentions, in order: what must lie beside it to read it again."""
     found: list[Payload] = []
-    for record in (turn.input, *turn.events):
+    for record in (turn.input, *turn.events, *turn.sends):
         gather(record, found)
     return found
 

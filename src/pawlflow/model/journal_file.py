@@ -6,10 +6,11 @@ checked without deciding again: heads, sequence, chains, Merkle roots, addresses
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
-from pawlflow.model.codec import CodecError, head
+from pawlflow.model.codec import CodecError, decode, head
 from pawlflow.model.ids import CellId, Digest
 from pawlflow.model.journal import (
     Disposition,
@@ -21,6 +22,8 @@ from pawlflow.model.journal import (
 )
 from pawlflow.model.payload import PayloadError, verified
 from pawlflow.model.records import Record, read, write
+
+DOCUMENT_BYTES_MAX: Final = 1 << 30  # a frame holds many turns, each with payloads of its own
 
 
 class DefinitionRecord(Record, frozen=True, tag="definition"):
@@ -118,7 +121,8 @@ def read_journal(data: bytes) -> Journal:
     journal = Journal([], {}, [], {}, -1, 0, Digest(b""))
     for at, document in documents(data):
         try:
-            record = read(DefinitionRecord | FrameRecord, document, {})
+            decoded = decode(document, DOCUMENT_BYTES_MAX)
+            record = read(DefinitionRecord | FrameRecord, decoded, {})
         except CodecError as error:
             raise JournalError("journal.unreadable", at, str(error)) from error
         if isinstance(record, DefinitionRecord):

@@ -94,12 +94,30 @@ def _generate(struct_type: type[msgspec.Struct]) -> RecordWriter:
     if not isinstance(info, inspect.StructType) or not info.array_like:
         raise TypeError(f"{struct_type.__name__} is not a record: declare it array_like=True")
     tag = [] if info.tag is None else [info.tag]
-    start = array_head(len(tag) + len(info.fields)) + b"".join(map(encode, tag))
     scope = _Scope()
-    parts = [scope.constant(start)]
-    for field in info.fields:
-        parts += _parts(field.type, f"record.{field.name}", scope)
-    return scope.function(struct_type.__name__, parts)
+    forms: list[tuple[str, list[str]]] = []
+    for size in range(len(info.fields), -1, -1):
+        start = array_head(len(tag) + size) + b"".join(map(encode, tag))
+        parts = [scope.constant(start)]
+        for field in info.fields[:size]:
+            parts += _parts(field.type, f"record.{field.name}", scope)
+        forms.append((_says_more(info.fields[size - 1], scope) if size else "True", parts))
+        if forms[-1][0] == "True":
+            break
+    return scope.function(struct_type.__name__, forms)
+
+
+def _says_more(field: inspect.Field, scope: "_Scope") -> str:
+    """Return the condition under which a record cannot be written without this field.
+
+    Fields at the end that hold their defaults are left out. So a field that is appended one day
+    does not change the bytes of any record that was written before.
+    """
+    if field.required:
+        return "True"
+    if field.default is None:
+        return f"record.{field.name} is not None"
+    return f"record.{field.name} != {scope.constant(field.default)}"
 
 
 class _Scope:
@@ -120,18 +138,26 @@ class _Scope:
         self.names[name] = value
         return name
 
-    def function(self, name: str, parts: list[str]) -> RecordWriter:
-        """Make the function that joins these expressions over `record`."""
-        source = _TEMPLATE.format(parts=", ".join(parts))
+    def function(self, name: str, forms: list[tuple[str, list[str]]]) -> RecordWriter:
+        """Make the function that joins the expressions over `record` whose condition holds."""
+        source = _HEAD
+        for condition, parts in forms:
+            source += _FORM.format(condition=condition, parts=", ".join(parts))
+        source += _TAIL
         exec(compile(source, f"<writer of {name}>", "exec"), self.names)
         written: RecordWriter = self.names["written"]
         return written
 
 
-_TEMPLATE: Final = """
+_HEAD: Final = """
 def written(record):
     try:
-        return join(({parts},))
+"""
+_FORM: Final = """
+        if {condition}:
+            return join(({parts},))
+"""
+_TAIL: Final = """
     except unfit as trouble:
         raise refusal(record, trouble) from trouble
 """
@@ -213,7 +239,7 @@ def _parts_tuple(info: inspect.TupleType, value: str, scope: _Scope) -> list[str
 
 def _parts_sequence(info: inspect.VarTupleType, value: str, scope: _Scope) -> list[str]:
     inner = _Scope()
-    item = inner.function(f"items of {value}", _parts(info.item_type, "record", inner))
+    item = inner.function(f"items of {value}", [("True", _parts(info.item_type, "record", inner))])
     return [f"sequence({scope.constant(item)}, {value})"]
 
 

@@ -13,7 +13,7 @@ import msgspec
 from pawlflow.engine.admission import admit_receipt
 from pawlflow.kernel.draft import Rejected, open_intents
 from pawlflow.kernel.plan import Plan
-from pawlflow.kernel.replay import Difference, fold, read_turn, verify
+from pawlflow.kernel.replay import Difference, fold, verify
 from pawlflow.kernel.snapshot import state_bytes
 from pawlflow.kernel.state import next_deadline
 from pawlflow.kernel.step import Cell, Stepped, new_cell, step
@@ -108,8 +108,7 @@ class Host:
 
     def restart(self) -> None:
         """Forget everything, read the journal, offer what is open again."""
-        turns = [read_turn(data, self.payloads) for data, _ in self.journal]
-        self.cell = fold(self.id, self.plan, turns)
+        self.cell = fold(self.id, self.plan, [data for data, _ in self.journal], self.payloads)
         self.publish(tuple(open_intents(self.cell.state)))
 
     def restart_unchanged(self) -> None:

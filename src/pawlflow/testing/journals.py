@@ -7,12 +7,12 @@ import msgspec
 
 from pawlflow.definition.canonical import definition_bytes, definition_from_bytes
 from pawlflow.definition.shape import Workflow
-from pawlflow.kernel.evolve import begin_turn, evolve
-from pawlflow.kernel.plan import Plan, compile_plan
+from pawlflow.kernel.plan import Plan, UnsupportedError, compile_plan
 from pawlflow.kernel.publish import published
-from pawlflow.kernel.replay import Difference, read_turn, verify
+from pawlflow.kernel.replay import Difference, apply_turn, read_turn, verify
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
+from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import CellId, Digest
 from pawlflow.model.inputs import StartInstance
@@ -80,15 +80,30 @@ def verify_file(data: bytes) -> Verdict:
 
 def plans_of(journal: Journal) -> Iterator[tuple[CellId, Plan]]:
     """Every instance with the plan it was started under."""
-    plans = {
-        plan.definition: plan
-        for plan in (compile_plan(definition_from_bytes(data)) for data in journal.definitions)
-    }
+    plans = {plan.definition: plan for plan in map(plan_of, journal.definitions)}
     for cell, turns in journal.turns.items():
+        for number, (data, _) in enumerate(turns, start=1):
+            readable(data, journal, number)
         first = read_turn(turns[0][0], journal.payloads).input
         if not isinstance(first, StartInstance) or first.definition not in plans:
             raise JournalError("journal.definition", 1, f"no definition for {cell.key}")
         yield cell, plans[first.definition]
+
+
+def plan_of(data: bytes) -> Plan:
+    """The plan of a definition in the file. Raises JournalError if it is none."""
+    try:
+        return compile_plan(definition_from_bytes(data))
+    except (CodecError, msgspec.ValidationError, UnsupportedError) as error:
+        raise JournalError("journal.definition", 0, str(error)) from error
+
+
+def readable(data: bytes, journal: Journal, number: int) -> None:
+    """The hashes may hold over bytes that are no turn."""
+    try:
+        read_turn(data, journal.payloads)
+    except CodecError as error:
+        raise JournalError("journal.turn", number, str(error)) from error
 
 
 def tell_file(data: bytes) -> Iterator[str]:
@@ -114,9 +129,7 @@ def tell_turn(state: Instance, turn: Turn, sealed: Digest) -> Iterator[str]:
     """One turn: its input, what happened, what was asked for, and its hash."""
     yield f"turn {turn.number} at {turn.stamps.now} ms, rules {turn.rules}"
     yield f"  < {told(turn.input)}"
-    begin_turn(state, turn.stamps)
-    for event in turn.events:
-        evolve(state, event)
+    for event in apply_turn(state, turn):
         step = getattr(event, "step", -1)
         name = f" {state.plan.steps[step].name}" if isinstance(step, int) and step >= 0 else ""
         outside = ", ".join(published(state, event))

@@ -12,10 +12,9 @@ import msgspec
 from pawlflow.definition.finding import Finding
 from pawlflow.engine.admission import admit_start
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.evolve import begin_turn, evolve
 from pawlflow.kernel.plan import Plan, UnsupportedError, compile_plan
 from pawlflow.kernel.publish import published
-from pawlflow.kernel.replay import read_turn
+from pawlflow.kernel.replay import apply_turn, read_turn
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import error_of, instance_state, lens, step_status, step_undo
 from pawlflow.model.events import Event, StepStarted, UndoStarted
@@ -266,11 +265,7 @@ def told_by(host: Host) -> dict[str, Any]:
 def recorded(host: Host, state: Instance) -> Iterator[Event]:
     """Every event of the journal, after `state` has seen it."""
     for data, _ in host.journal:
-        turn = read_turn(data, host.payloads)
-        begin_turn(state, turn.stamps)
-        for event in turn.events:
-            evolve(state, event)
-            yield event
+        yield from apply_turn(state, read_turn(data, host.payloads))
 
 
 def started(plan: Plan, event: Event) -> list[str]:
