@@ -40,6 +40,10 @@ NOT_CORE = ("model/types.py", "kernel/machine.py", "kernel/system")
 ENTRIES = ("pawlflow", "pawlflow.cli.main", "pawlflow.testing")
 # Machines (spec 002) are decided by the kernel; the shard that will run them is not here yet.
 NOT_WIRED_YET = {"pawlflow.kernel.machine", "pawlflow.model.types"}
+OUTSIDE = {
+    *("asyncio", "time", "datetime", "random", "secrets", "uuid", "os", "socket", "threading"),
+    *("logging", "sqlite3", "subprocess", "pathlib", "tempfile", "urllib", "http", "io"),
+}
 THIRD_PARTIES = {
     "model": {"msgspec", "cbor2"},
     "definition": {"msgspec", "yaml", "jsonschema_rs"},  # is a schema a schema?
@@ -105,6 +109,14 @@ def test_every_module_is_reached():
     """What the command, the package or the test kit cannot reach is retired and goes."""
     graph = import_graph(SRC.parent)
     assert set(graph) - reached(graph, ENTRIES) == NOT_WIRED_YET
+
+
+@pytest.mark.req("R14")
+@pytest.mark.parametrize("room", ["model", "definition", "kernel"])
+def test_inner_rooms_see_no_clock_no_chance_and_no_world(room):
+    """Time and chance are arguments; nothing inside reads, writes, waits or logs."""
+    for path in python_files(SRC / room):
+        assert not OUTSIDE & packages(path), path
 
 
 @pytest.mark.parametrize("room", THIRD_PARTIES)
@@ -297,6 +309,11 @@ def reached(graph: dict[str, set[str]], entries: Iterable[str]) -> set[str]:
 
 def third_parties(path: Path) -> set[str]:
     """Give the top-level packages a file imports that are neither ours nor Python's."""
+    return packages(path) - sys.stdlib_module_names - {"pawlflow"}
+
+
+def packages(path: Path) -> set[str]:
+    """Give the top-level packages a file imports."""
     nodes = [
         n
         for n in ast.walk(ast.parse(path.read_text()))
@@ -304,7 +321,7 @@ def third_parties(path: Path) -> set[str]:
     ]
     names = [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names]
     names += [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
-    return {name.partition(".")[0] for name in names} - sys.stdlib_module_names - {"pawlflow"}
+    return {name.partition(".")[0] for name in names}
 
 
 def glossary(text: str) -> dict[str, list[str]]:

@@ -93,6 +93,10 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "A start came without enough randomness for its keys.",
         "A fault in the host: report it.",
     ),
+    "expression.not_bool": Explanation(
+        "A condition (`when`, `match`) gave something else than true, false or null.",
+        "Compare explicitly, for example `input.flag == true`.",
+    ),
     "event.not_awaited": Explanation(
         "No open wait of this instance matches the event.",
         "Nothing: broadcast events are not kept. Use a signal if it must wait.",

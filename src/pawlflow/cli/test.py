@@ -19,6 +19,7 @@ from pawlflow.cli.output import (
     find_files,
     print_findings,
     print_json,
+    read_file,
     setting,
 )
 from pawlflow.definition.finding import Finding
@@ -52,7 +53,8 @@ def command(
     """Read everything first: an invalid file means that nothing is run."""
     json = bool(setting("as_json", as_json))
     refuse_stores(setting("db", given["db"]), as_json=json)
-    loaded = [load_path(path, as_json=json) for path in find_files(paths, as_json=json)]
+    found = [p for p in find_files(paths, as_json=json) if is_wanted(p, paths, as_json=json)]
+    loaded = [load_path(path, as_json=json) for path in found]
     refuse_invalid(loaded, as_json=json)
     scenarios = [scenario for file in loaded for scenario in file.scenarios]
     if not scenarios:
@@ -69,6 +71,11 @@ def command(
             print_result(result)
     summarise(results, invalid, as_json=json)
     sys.exit(INVALID if invalid else 0 if all(r.passed for r in results) else FAILED)
+
+
+def is_wanted(path: Path, paths: tuple[str, ...], *, as_json: bool) -> bool:
+    """A file named by itself, or one in a folder that may hold a scenario."""
+    return str(path) in paths or b"Scenario" in read_file(path, as_json=as_json)
 
 
 def refuse_stores(db: str | None, *, as_json: bool) -> None:

@@ -4,11 +4,12 @@ Linear in steps and edges. Nothing here changes while an instance runs; what cha
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 import msgspec
 
-from pawlflow.definition.canonical import definition_hash
+from pawlflow.definition.canonical import definition_from_bytes, definition_hash
 from pawlflow.definition.express import compile_expression, compile_template
 from pawlflow.definition.shape import Gate, OnFailure, OnTimeout, Retry, Step, Undo, Workflow
 from pawlflow.kernel.scope import Bound, bind
@@ -17,6 +18,7 @@ from pawlflow.model.ids import Digest, DurationMs, StepName, WorkflowName
 
 Kind = Literal["run", "agent", "approval", "sleep", "wait"]
 
+PLANS_MAX: Final = 1_024  # definitions at work at one time; a plan of ten steps takes 20 KB
 NO_RETRY: Final = Retry(max_retries=0)
 RETRY_ONCE: Final = Retry(max_retries=1)  # failurePolicy: retry, for steps without a policy
 FORWARD_ROOTS: Final = frozenset({"input", "steps", "instance", "item", "index"})
@@ -84,6 +86,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     undo_continues: bool
     output: Bound | None
     input_schema: bytes | None  # canonical, for admission
+
+
+@lru_cache(PLANS_MAX)
+def plan_of(definition: bytes) -> Plan:
+    """The plan of a definition in its canonical bytes, compiled once."""
+    return compile_plan(definition_from_bytes(definition))
 
 
 def compile_plan(workflow: Workflow) -> Plan:

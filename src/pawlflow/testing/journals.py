@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from pawlflow.definition.canonical import definition_bytes, definition_from_bytes
+from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.shape import Workflow
-from pawlflow.kernel.plan import Plan, UnsupportedError, compile_plan
+from pawlflow.kernel.plan import Plan, UnsupportedError, plan_of
 from pawlflow.kernel.publish import published
 from pawlflow.kernel.replay import Difference, apply_turn, read_turn, verify
 from pawlflow.kernel.state import Instance
@@ -80,7 +80,7 @@ def verify_file(data: bytes) -> Verdict:
 
 def plans_of(journal: Journal) -> Iterator[tuple[CellId, Plan]]:
     """Every instance with the plan it was started under."""
-    plans = {plan.definition: plan for plan in map(plan_of, journal.definitions)}
+    plans = {plan.definition: plan for plan in map(plan_in, journal.definitions)}
     for cell, turns in journal.turns.items():
         for number, (data, _) in enumerate(turns, start=1):
             readable(data, journal, number)
@@ -90,10 +90,10 @@ def plans_of(journal: Journal) -> Iterator[tuple[CellId, Plan]]:
         yield cell, plans[first.definition]
 
 
-def plan_of(data: bytes) -> Plan:
+def plan_in(data: bytes) -> Plan:
     """The plan of a definition in the file. Raises JournalError if it is none."""
     try:
-        return compile_plan(definition_from_bytes(data))
+        return plan_of(data)
     except (CodecError, msgspec.ValidationError, UnsupportedError) as error:
         raise JournalError("journal.definition", 0, str(error)) from error
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
+from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.finding import Finding
 from pawlflow.engine.admission import admit_start
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan, UnsupportedError, compile_plan
+from pawlflow.kernel.plan import Plan, UnsupportedError, plan_of
 from pawlflow.kernel.publish import published
 from pawlflow.kernel.replay import apply_turn, read_turn
 from pawlflow.kernel.state import Instance
@@ -72,7 +73,7 @@ class InvalidScenarioError(Exception):
 
 def run_scenario(scenario: Scenario, crash: Crash | None = None) -> Result:
     """Run it once. Raises InvalidScenarioError if the file asks for what cannot be."""
-    play = Play(scenario, plan_of(scenario), crash)
+    play = Play(scenario, plan_started(scenario), crash)
     play.run()
     actual = told_by(play.host)
     failures = [*play.surprises, *compare(scenario.expect, actual)]
@@ -102,12 +103,13 @@ def still_open(state: Instance) -> dict[str, str]:
     }
 
 
-def plan_of(scenario: Scenario) -> Plan:
+def plan_started(scenario: Scenario) -> Plan:
     """The plan of the workflow that is started."""
     try:
-        return compile_plan(scenario.workflows[0])
+        return plan_of(definition_bytes(scenario.workflows[0]))
     except UnsupportedError as error:
-        raise invalid(scenario, error.code, str(error)) from error
+        hint = "CHANGELOG.md says what this version runs"
+        raise invalid(scenario, error.code, str(error), hint) from error
 
 
 def invalid(scenario: Scenario, code: str, message: str, hint: str = "") -> InvalidScenarioError:
