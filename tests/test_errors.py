@@ -28,7 +28,9 @@ def page() -> str:
         "|---|---|---|",
     ]
     known = explanations()
-    lines += [f"| `{code}` | {known[code].cause} | {known[code].way_out} |" for code in sorted(known)]
+    lines += [
+        f"| `{code}` | {words.cause} | {words.way_out} |" for code, words in sorted(known.items())
+    ]
     return "\n".join(lines).replace("\\|", "|") + "\n"
 
 
