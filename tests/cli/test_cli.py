@@ -330,9 +330,11 @@ def test_a_file_that_cannot_be_read_is_named(shop, monkeypatch):
     assert "Permission denied [cli.unreadable]" in result.output
 
 
-def test_other_stores_are_for_later(shop):
-    """Said plainly, rather than running in memory in silence."""
+def test_other_stores_are_for_later(shop, monkeypatch):
+    """Said plainly, rather than running in memory in silence. PAWL_DB is for other verbs."""
     assert pawl("test", shop, "--db", "memory:").exit_code == 0
+    monkeypatch.setenv("PAWL_DB", "sqlite:///x.db")
+    assert pawl("test", shop).exit_code == 0
     result = pawl("--db", "sqlite:///x.db", "test", shop)
     assert result.exit_code == 2
     assert "cli.not_yet" in result.output

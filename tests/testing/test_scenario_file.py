@@ -143,7 +143,7 @@ def test_what_is_absent_is_unset():
     found = scenario(spec("by: zoe"))
     assert found.expect == Expect()
     assert (found.expect.error, found.expect.output) == (UNSET, UNSET)
-    assert (found.input, found.stubs, found.script) == (None, {}, ())
+    assert (found.input, found.stubs, found.script) == ({}, {}, ())
     assert scenario(spec("input: {}")).by == "scenario"
 
 
@@ -223,3 +223,9 @@ def test_the_vocabulary_is_complete():
     """Four lenses, and every published name once."""
     assert set(LENSES) == {"control-plane", "kernel", "ioa", "ores"}
     assert len(set(EVENTS)) == len(EVENTS) == 42
+
+
+def test_an_entry_to_be_refused_may_name_what_does_not_exist():
+    """`refused: true` asks how the engine answers; without it an unknown step is a mistake."""
+    entry = "script: [{at: 1s, resume: {step: nope, by: ann}, refused: true}]"
+    assert scenario(spec(entry)).script[0].step == "nope"

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from pawlflow.cli.documents import Loaded, load_path
 from pawlflow.cli.output import (
@@ -48,11 +49,11 @@ def command(
     crash_all: bool,
     journals: Path | None,
     as_json: bool | None,
-    **given: Any,
+    **_: Any,
 ) -> None:
     """Read everything first: an invalid file means that nothing is run."""
     json = bool(setting("as_json", as_json))
-    refuse_stores(setting("db", given["db"]), as_json=json)
+    refuse_stores(as_json=json)
     found = [p for p in find_files(paths, as_json=json) if is_wanted(p, paths, as_json=json)]
     loaded = [load_path(path, as_json=json) for path in found]
     refuse_invalid(loaded, as_json=json)
@@ -78,11 +79,13 @@ def is_wanted(path: Path, paths: tuple[str, ...], *, as_json: bool) -> bool:
     return str(path) in paths or b"Scenario" in read_file(path, as_json=as_json)
 
 
-def refuse_stores(db: str | None, *, as_json: bool) -> None:
-    """Scenarios run in memory in this version."""
-    if db not in (None, "memory:"):
-        message = f"scenarios run in memory; --db {db} is not possible yet"
-        fail("cli.not_yet", message, exit_code=2, as_json=as_json)
+def refuse_stores(*, as_json: bool) -> None:
+    """Scenarios run in memory in this version; PAWL_DB is for other verbs."""
+    for ctx in (here := click.get_current_context(), here.parent):
+        typed = ctx is not None and ctx.get_parameter_source("db") is ParameterSource.COMMANDLINE
+        if ctx is not None and typed and ctx.params["db"] != "memory:":
+            message = f"scenarios run in memory; --db {ctx.params['db']} is not possible yet"
+            fail("cli.not_yet", message, exit_code=2, as_json=as_json)
 
 
 def refuse_invalid(loaded: list[Loaded], *, as_json: bool) -> None:

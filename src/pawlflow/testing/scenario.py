@@ -47,7 +47,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     place: Place
     workflows: tuple[Workflow, ...]
-    input: Any = None
+    input: Any = msgspec.field(default_factory=dict)
     by: str = REQUESTER
     stubs: dict[str, tuple[Answer, ...]] = {}
     script: tuple[Action, ...] = ()
@@ -212,9 +212,18 @@ def names_expected(expect: Node | None) -> Iterator[tuple[str, Place]]:
         yield error.value, error.place
 
 
+def is_to_be_refused(entry: Node) -> bool:
+    """An entry that the engine must refuse may name what does not exist."""
+    refused = entry.value.get("refused") if isinstance(entry.value, dict) else None
+    return refused is not None and refused.value is True
+
+
 def names_scripted(script: Node | None) -> Iterator[tuple[str, Place]]:
     """Every step that a script names, where it does."""
-    for entry in script.value if script and isinstance(script.value, list) else ():
+    entries = script.value if script and isinstance(script.value, list) else ()
+    for entry in entries:
+        if is_to_be_refused(entry):
+            continue
         for verb in VERBS:
             action = entry.value.get(verb) if isinstance(entry.value, dict) else None
             step = action.value.get("step") if action and isinstance(action.value, dict) else None
