@@ -80,19 +80,23 @@ def run_child(runs: int) -> int:
 
 def instructions_per_turn() -> float:
     """Count both runs side by side: other processes do not change a count."""
+    start_child(0, []).communicate(timeout=CHILD_SECONDS_MAX)  # leaves its bytecode on disk
     with tempfile.TemporaryDirectory() as folder:
-        children = [(start_child(runs, Path(folder)), runs) for runs in (FEW, MANY)]
-        few, many = [finish_child(child, runs, Path(folder)) for child, runs in children]
+        children = [(start_child(runs, callgrind(runs, folder)), runs) for runs in (FEW, MANY)]
+        few, many = [finish_child(child, Path(folder, str(runs))) for child, runs in children]
     return (many - few) / ((MANY - FEW) * CHAIN_TURNS)
 
 
-def start_child(runs: int, folder: Path) -> subprocess.Popen[str]:
-    """Start one run under callgrind, in an environment that is the same everywhere."""
+def callgrind(runs: int, folder: str) -> list[str]:
+    """What counts a command when it is written before it."""
+    return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={Path(folder, str(runs))}"]
+
+
+def start_child(runs: int, under: list[str]) -> subprocess.Popen[str]:
+    """Start one run in an environment that is the same everywhere."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    count = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder / str(runs)}"]
-    work = [sys.executable, "-m", "bench.callgrind", "--child", str(runs)]
     return subprocess.Popen(
-        [*count, *work],
+        [*under, sys.executable, "-m", "bench.callgrind", "--child", str(runs)],
         cwd=ROOT,
         env=kept | PINNED,
         stdout=subprocess.PIPE,
@@ -101,12 +105,12 @@ def start_child(runs: int, folder: Path) -> subprocess.Popen[str]:
     )
 
 
-def finish_child(child: subprocess.Popen[str], runs: int, folder: Path) -> int:
+def finish_child(child: subprocess.Popen[str], written: Path) -> int:
     """The instructions of one run, as callgrind sums them up."""
     said, _ = child.communicate(timeout=CHILD_SECONDS_MAX)
     if child.returncode != 0:
         raise RuntimeError(f"valgrind left with {child.returncode}:\n{said}")
-    for line in (folder / str(runs)).read_text().splitlines():
+    for line in written.read_text().splitlines():
         if line.startswith(("summary:", "totals:")):
             return int(line.split()[1])
     raise RuntimeError(f"callgrind wrote no summary:\n{said}")

@@ -45,7 +45,7 @@ from bench.workloads import (
 )
 from pawlflow.definition.load import load_workflows
 from pawlflow.kernel.plan import Plan, compile_plan
-from pawlflow.kernel.replay import fold, read_turn, verify
+from pawlflow.kernel.replay import fold, verify
 from pawlflow.kernel.snapshot import state_bytes, state_from_bytes
 from pawlflow.kernel.summary import instance_state
 from pawlflow.model.codec import encode
@@ -241,8 +241,8 @@ def replaying() -> list[Figure]:
 
 def fold_all(plan: Plan, journal: Journal) -> bytes:
     """Recover a cell from bytes; its head proves that every turn was seen."""
-    turns = (read_turn(data, journal.payloads) for data, _ in journal.turns)
-    return fold(journal.cell.state.cell, plan, turns).head
+    turns = (data for data, _ in journal.turns)
+    return fold(journal.cell.state.cell, plan, turns, journal.payloads).head
 
 
 def per_second(name: str, taken: Sample) -> Figure:

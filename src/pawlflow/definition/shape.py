@@ -20,11 +20,11 @@ Backoff = Literal["constant", "linear", "exponential"]
 CatchUp = Literal["none", "last", "all"]
 
 
-class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all shapes: frozen, by keyword, defaults left out when written."""
+class Value(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Base of all shapes: frozen, by keyword, no cycles for the collector to look for."""
 
 
-class Retry(Value, frozen=True, kw_only=True):
+class Retry(Value, frozen=True, kw_only=True, gc=False):
     """How often a failed attempt is made again, and after how long."""
 
     max_retries: int
@@ -33,14 +33,14 @@ class Retry(Value, frozen=True, kw_only=True):
     cap_ms: DurationMs = DurationMs(60_000)
 
 
-class Edge(Value, frozen=True, kw_only=True):
+class Edge(Value, frozen=True, kw_only=True, gc=False):
     """A dependency. With `require_success` a skipped dependency skips this step too."""
 
     step: StepName
     require_success: bool = False
 
 
-class Gate(Value, frozen=True, kw_only=True):
+class Gate(Value, frozen=True, kw_only=True, gc=False):
     """Who must agree, by when, and what happens if they do not."""
 
     role: RoleName | None = None
@@ -53,7 +53,7 @@ class Gate(Value, frozen=True, kw_only=True):
     revise: tuple[StepName, ...] = ()
 
 
-class Wait(Value, frozen=True, kw_only=True):
+class Wait(Value, frozen=True, kw_only=True, gc=False):
     """An event to wait for; `match` decides which one."""
 
     event: str
@@ -61,7 +61,7 @@ class Wait(Value, frozen=True, kw_only=True):
     timeout_ms: DurationMs | None = None
 
 
-class Undo(Value, frozen=True, kw_only=True):
+class Undo(Value, frozen=True, kw_only=True, gc=False):
     """How a completed step is compensated: an effect (`run`) or an agent's task."""
 
     kind: Literal["run", "agent"]
@@ -72,7 +72,7 @@ class Undo(Value, frozen=True, kw_only=True):
     timeout_ms: DurationMs | None = None
 
 
-class Step(Value, frozen=True, kw_only=True):
+class Step(Value, frozen=True, kw_only=True, gc=False):
     """One step. `target` is the effect, agent role, child workflow or event it names."""
 
     name: StepName
@@ -106,7 +106,7 @@ class Step(Value, frozen=True, kw_only=True):
     priority: int = 0
 
 
-class Trigger(Value, frozen=True, kw_only=True):
+class Trigger(Value, frozen=True, kw_only=True, gc=False):
     """What starts a workflow by itself."""
 
     event: str | None = None
@@ -116,7 +116,7 @@ class Trigger(Value, frozen=True, kw_only=True):
     catch_up: CatchUp = "none"
 
 
-class Keyed(Value, frozen=True, kw_only=True):
+class Keyed(Value, frozen=True, kw_only=True, gc=False):
     """A limit per key: concurrency (no `per_ms`) or rate (with it)."""
 
     key: str
@@ -124,7 +124,7 @@ class Keyed(Value, frozen=True, kw_only=True):
     per_ms: DurationMs | None = None
 
 
-class Rung(Value, frozen=True, kw_only=True):
+class Rung(Value, frozen=True, kw_only=True, gc=False):
     """One rung of the escalation ladder."""
 
     role: RoleName
@@ -132,14 +132,14 @@ class Rung(Value, frozen=True, kw_only=True):
     timeout_ms: DurationMs | None = None
 
 
-class Retention(Value, frozen=True, kw_only=True):
+class Retention(Value, frozen=True, kw_only=True, gc=False):
     """How long closed instances are kept."""
 
     completed_ms: DurationMs | None = None
     failed_ms: DurationMs | None = None
 
 
-class Workflow(Value, frozen=True, kw_only=True):
+class Workflow(Value, frozen=True, kw_only=True, gc=False):
     """A whole workflow definition."""
 
     name: WorkflowName

@@ -32,7 +32,7 @@ class UnsupportedError(Exception):
     code = "definition.unsupported"
 
 
-class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
+class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How a step is undone; its own policy, or the step's."""
 
     kind: Literal["run", "agent"]
@@ -42,7 +42,7 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True):
     timeout_ms: DurationMs | None
 
 
-class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
+class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One step, ready to be decided about."""
 
     index: int
@@ -70,7 +70,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
     mutates: bool
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A whole definition, compiled."""
 
     workflow: WorkflowName

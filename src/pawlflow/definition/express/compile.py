@@ -3,6 +3,9 @@
 An `Expression` says which values it reads (`refs`); whoever evaluates it passes just those.
 """
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never, cast

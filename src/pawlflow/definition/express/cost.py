@@ -1,5 +1,8 @@
 """What an evaluation may spend. The meter is the last entry of its Env."""
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

@@ -1,5 +1,8 @@
 """Functions on values: reading members, sizes, texts and conversions."""
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 import json
 import math
 import re

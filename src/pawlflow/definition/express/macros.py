@@ -4,6 +4,9 @@
 enough, whatever became of the others. Only an evaluation over its budget ends at once.
 """
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 

@@ -1,5 +1,8 @@
 """Operators on values. int and double mix; a bool is not a number; nothing overflows silently."""
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from operator import ge, gt, le, lt, mul, sub

@@ -1,5 +1,8 @@
 """Paths: `steps.checkout.tree` as one closure, the commonest expression of all."""
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 from operator import itemgetter
 from typing import Any
 

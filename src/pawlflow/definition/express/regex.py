@@ -6,6 +6,9 @@ Can Be Simple And Fast", 2007). Lists met once are remembered with what follows 
 as needed. What it holds depends on the pattern alone, so sharing it changes no result.
 """
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 from pawlflow.definition.express.regex_parse import CharSet, Go, parse_regex
 
 MEMORY_MAX = 500_000  # machine words a pattern may remember: 4 MB
@@ -38,7 +41,7 @@ class Regex:
                 return True
         return self.follow(state, "") is None
 
-    def advance(self, state: "State", char: str) -> "State":
+    def advance(self, state: State, char: str) -> State:
         """The state after one more character, remembered while there is room."""
         places = self.follow(state, char)
         if places is None:
@@ -55,7 +58,7 @@ class Regex:
             self.room -= EDGE_WORDS + len(target.places)
         return target
 
-    def follow(self, state: "State", after: str) -> list[tuple[int, CharSet]] | None:
+    def follow(self, state: State, after: str) -> list[tuple[int, CharSet]] | None:
         """All places that wait for a character, given the next one; None if the end is reached."""
         seen = bytearray(self.size)
         todo = list(state.places)

@@ -1,5 +1,8 @@
 """Names: which ones an expression may use, and where their values stand in its Env."""
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -41,7 +44,7 @@ class Scope:
     variables: Mapping[str, int] = field(default_factory=dict)
     depth: int = 0
 
-    def inside(self) -> "Scope":
+    def inside(self) -> Scope:
         """The same names, one level further in."""
         return replace(self, depth=self.depth + 1)
 
@@ -50,7 +53,7 @@ class Scope:
         if self.depth > DEPTH_MAX:
             raise too_deep(offset)
 
-    def bind(self, variable: str) -> tuple["Scope", int]:
+    def bind(self, variable: str) -> tuple[Scope, int]:
         """The scope with one more variable, and the variable's place from the end of the Env."""
         slot = -2 - len(self.variables)
         self.table.slots = max(self.table.slots, -1 - slot)

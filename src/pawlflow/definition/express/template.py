@@ -1,5 +1,8 @@
 """Templates: plain values whose strings may hold `${ expressions }`."""
 
+# Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import Any
 
