@@ -96,14 +96,14 @@ def _generate(struct_type: type[msgspec.Struct]) -> RecordWriter:
     tag = [] if info.tag is None else [info.tag]
     scope = _Scope()
     forms: list[tuple[str, list[str]]] = []
-    for size in range(len(info.fields), -1, -1):
+    least = max((at for at, field in enumerate(info.fields, start=1) if field.required), default=0)
+    for size in range(len(info.fields), least - 1, -1):
         start = array_head(len(tag) + size) + b"".join(map(encode, tag))
         parts = [scope.constant(start)]
         for field in info.fields[:size]:
             parts += _parts(field.type, f"record.{field.name}", scope)
-        forms.append((_says_more(info.fields[size - 1], scope) if size else "True", parts))
-        if forms[-1][0] == "True":
-            break
+        more = "True" if size == least else _says_more(info.fields[size - 1], scope)
+        forms.append((more, parts))
     return scope.function(struct_type.__name__, forms)
 
 
@@ -113,8 +113,6 @@ def _says_more(field: inspect.Field, scope: "_Scope") -> str:
     Fields at the end that hold their defaults are left out. So a field that is appended one day
     does not change the bytes of any record that was written before.
     """
-    if field.required:
-        return "True"
     if field.default is None:
         return f"record.{field.name} is not None"
     return f"record.{field.name} != {scope.constant(field.default)}"
