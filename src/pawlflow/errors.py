@@ -128,8 +128,8 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "The file was changed or put together wrongly: restore it from a backup.",
     ),
     "journal.definition": Explanation(
-        "An instance was started under a definition that is not in the file.",
-        "Export again with its definitions.",
+        "An instance was started under a definition that is not in the file, or is not readable.",
+        "Export again with its definitions; a newer version may be needed to read them.",
     ),
     "journal.entry": Explanation(
         "A payload or disposition in the file is not what its address or form says.",

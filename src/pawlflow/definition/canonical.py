@@ -5,13 +5,12 @@ field added later with a default leaves the hashes of older definitions as they 
 """
 
 from functools import cache
-from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
 
 from pawlflow.definition.shape import Workflow
-from pawlflow.model.codec import decode, encode
+from pawlflow.model.codec import decode, encode, hash_of
 from pawlflow.model.ids import Digest
 
 DOMAIN: Final = "pawl.definition.1"
@@ -19,7 +18,12 @@ DOMAIN: Final = "pawl.definition.1"
 
 def definition_hash(workflow: Workflow) -> Digest:
     """The identity of a definition: equal exactly when the definitions are."""
-    return Digest(sha256(encode([DOMAIN, definition_bytes(workflow)])).digest())
+    return hash_of_bytes(definition_bytes(workflow))
+
+
+def hash_of_bytes(data: bytes) -> Digest:
+    """The identity of a definition by its canonical bytes."""
+    return Digest(hash_of(DOMAIN, data))
 
 
 def definition_bytes(workflow: Workflow) -> bytes:

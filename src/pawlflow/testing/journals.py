@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from pawlflow.definition.canonical import definition_bytes
+from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
+from pawlflow.definition.express import ExpressionError
 from pawlflow.definition.shape import Workflow
 from pawlflow.kernel.plan import Plan, UnsupportedError, plan_of
 from pawlflow.kernel.publish import published
@@ -80,21 +81,21 @@ def verify_file(data: bytes) -> Verdict:
 
 def plans_of(journal: Journal) -> Iterator[tuple[CellId, Plan]]:
     """Every instance with the plan it was started under."""
-    plans = {plan.definition: plan for plan in map(plan_in, journal.definitions)}
+    definitions = {hash_of_bytes(data): data for data in journal.definitions}
     for cell, turns in journal.turns.items():
         for number, (data, _) in enumerate(turns, start=1):
             readable(data, journal, number)
         first = read_turn(turns[0][0], journal.payloads).input
-        if not isinstance(first, StartInstance) or first.definition not in plans:
+        if not isinstance(first, StartInstance) or first.definition not in definitions:
             raise JournalError("journal.definition", 1, f"no definition for {cell.key}")
-        yield cell, plans[first.definition]
+        yield cell, plan_in(definitions[first.definition])
 
 
 def plan_in(data: bytes) -> Plan:
     """The plan of a definition in the file. Raises JournalError if it is none."""
     try:
         return plan_of(data)
-    except (CodecError, msgspec.ValidationError, UnsupportedError) as error:
+    except (CodecError, ExpressionError, msgspec.ValidationError, UnsupportedError) as error:
         raise JournalError("journal.definition", 0, str(error)) from error
 
 
