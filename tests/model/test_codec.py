@@ -304,7 +304,7 @@ HOSTILE = [
 @pytest.mark.req("R5")
 @pytest.mark.parametrize(("data", "why"), HOSTILE, ids=[why for _, why in HOSTILE])
 def test_hostile_bytes_cost_little(data, why):
-    """They are refused, and what they stand for is never built (RELIABILITY, hostile input)."""
+    """They are refused, and what they stand for is never built."""
     assert refused(data).code == "codec.not_canonical", why
 
 

@@ -214,7 +214,7 @@ def read_any(node: Node, _: Report, __: str) -> Any:
 
 
 def name_of(pattern: re.Pattern[str], what: str, reserved: frozenset[str] = frozenset()) -> Reader:
-    """A name by the table of names (INTERFACES 1)."""
+    """A name by its pattern."""
     form = pattern.pattern.removesuffix(r"\Z")
 
     def read(node: Node, report: Report, name: str) -> Any:

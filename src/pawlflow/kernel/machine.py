@@ -20,7 +20,7 @@ from pawlflow.model.payload import PAYLOAD_BYTES_MAX, Payload, address_of
 from pawlflow.model.records import Record, write
 from pawlflow.model.types import PAIR_KEYS, Schema, TypeMismatch, schema_of
 
-# The limits of AgentOS (ORIGINS 1.5). They are part of the rules: a turn that was accepted once
+# The limits of AgentOS. They are part of the rules: a turn that was accepted once
 # must be accepted by every replay, so they may only grow.
 EFFECTS_MAX: Final = 64  # of one turn: one frame may hold thousands of turns, and all are published
 EVENTS_MAX: Final = 256  # of one turn: each may wake several cells, so one event must not flood
@@ -173,7 +173,7 @@ def step_machine_context(
     return MachineContext(
         now_ns=stamps.now * NS_PER_MS,
         # Step keys are made from the stamped bytes. A machine may publish what it is given here,
-        # so it gets a hash of them: nobody can guess a key from that (DESIGN 3).
+        # so it gets a hash of them: nobody can guess a key from that.
         entropy=hash_of("pawl.machine-entropy.1", stamps.entropy),
         height=stamps.height,
         rules=rules,
@@ -278,7 +278,7 @@ def machine_intent(
 
 
 def emission_key(effect: str, position: int, parts: EmissionParts) -> StepKey:
-    """The step key of one emission, made as a flow's is (DESIGN 3)."""
+    """The step key of one emission, made as a flow's is."""
     # A machine has neither run nor steps. The turn takes the place of the run, so its nonce covers
     # the cell and the stamps: no two cells share a key, even stamped with the same entropy. The
     # effect takes the place of the step, and its position that of the item: the same params

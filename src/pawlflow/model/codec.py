@@ -2,7 +2,7 @@
 
 The form is RFC 8949, 4.2.1 (core deterministic encoding) without tags: text keys in the order of
 their bytes, shortest heads and floats, definite lengths, no NaN or infinity, 64-bit integers. It
-can never change once journals exist (DESIGN 3).
+can never change once journals exist (docs/journal.md).
 
 cbor2's encoder costs about three times as much as this writer, because it sorts and encodes the
 keys of every map anew. Here the keys of a map, in the order they came, are looked up as one shape.
@@ -17,7 +17,7 @@ from typing import Any, Final, Never
 
 import cbor2
 
-BYTES_MAX: Final = 16 * 1024 * 1024  # of one document: the largest payload (DESIGN 3)
+BYTES_MAX: Final = 16 * 1024 * 1024  # of one document: the largest payload
 DEPTH_MAX: Final = 64  # containers inside each other; keeps recursion far from Python's limit
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1

@@ -1,6 +1,10 @@
-"""The words a scenario may expect: states, lenses and published events (INTERFACES 2 and 5)."""
+"""The words a scenario may expect: states, lenses and published events."""
 
-from typing import Final
+from typing import Final, get_args
+
+from pawlflow.kernel.state import STATUS_NAMES
+from pawlflow.kernel.summary import InstanceState
+from pawlflow.model.events import Rollback
 
 FAILURE_CLASSES: Final = (
     "transient",
@@ -11,31 +15,9 @@ FAILURE_CLASSES: Final = (
     "governance",
     "terminal",
 )
-INSTANCE_STATES: Final = (
-    "created",
-    "queued",
-    "running",
-    "waiting",
-    "escalated",
-    "compensating",
-    "completed",
-    "failed",
-    "cancelled",
-)
-ROLLBACKS: Final = ("none", "full", "partial")
-STEP_STATES: Final = (
-    "pending",
-    "ready",
-    "running",
-    "backoff",
-    "correcting",
-    "waiting",
-    "escalated",
-    "succeeded",
-    "failed",
-    "skipped",
-    "cancelled",
-)
+INSTANCE_STATES: Final = get_args(InstanceState)
+ROLLBACKS: Final = get_args(Rollback)
+STEP_STATES: Final = STATUS_NAMES
 UNDO_STATES: Final = ("none", "pending", "running", "done", "failed", "not_required", "waived")
 LENSES: Final = {
     "control-plane": (
