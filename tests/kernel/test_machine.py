@@ -237,7 +237,7 @@ def test_two_cells_never_share_an_intent():
 
 @pytest.mark.req("R25")
 def test_an_intent_is_the_hash_of_its_parts():
-    """The forms of docs/journal.md, written by another encoder, and as bytes that may never move."""
+    """The documented forms, written by another encoder, and as bytes that may never move."""
     [intent] = accepted(spec()).output.intents
 
     def digest(*parts):
