@@ -56,7 +56,7 @@ def test_metadata():
     assert PROJECT["requires-python"] == ">=3.11"
     stated = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
     assert stated == ["3.11", "3.12", "3.13", "3.14"]
-    assert PROJECT["scripts"] == {"pawl": "pawlflow.cli.main:main"}
+    assert PROJECT["scripts"] == {"pawl": "pawlflow.cli.main:entry"}
     assert set(PROJECT["optional-dependencies"]) == EXTRAS
     assert all((ROOT / name).is_file() for name in (PROJECT["readme"], *PROJECT["license-files"]))
 

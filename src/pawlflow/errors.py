@@ -270,6 +270,10 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "Name files, or folders that hold .yaml files.",
     ),
     "cli.unwritable": Explanation("A folder cannot be written to.", "Check its permissions."),
+    "cli.usage": Explanation(
+        "The command was not called as it can be.",
+        "`pawl --help` and `pawl VERB --help` say how.",
+    ),
     "cli.unknown_code": Explanation(
         "There is no error with this code.",
         "`pawl explain` without a code lists all.",

@@ -1,4 +1,4 @@
-"""The command line: verbs, exit codes, JSON, and errors that name the way out."""
+"""The command line as such: exit codes, JSON, paths that lead nowhere, interrupts."""
 
 import json
 import subprocess
@@ -6,294 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from pawlflow.cli.main import VERBS, main
+from pawlflow.cli.main import VERBS
 from pawlflow.errors import explanations
-
-ROOT = Path(__file__).parent.parent.parent
-ORDER = """\
-apiVersion: pawl.dev/v1
-kind: Workflow
-metadata: {name: order}
-spec:
-  timeout: 1h
-  steps:
-    - {name: charge, run: card.charge, timeout: 30s}
-    - {name: ship, run: parcel.send, dependsOn: [charge], timeout: 10m}
-  output: {done: true}
-"""
-SCENARIO = """\
-apiVersion: pawl.dev/v1
-kind: Scenario
-metadata: {name: an order is shipped}
-spec:
-  workflow: ./order.yaml
-  stubs:
-    ship: [{ok: {}, after: 90s}]
-  expect:
-    state: completed
-    elapsed: 1m30s
-"""
-
-
-def pawl(*arguments: str | Path) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """A folder with a workflow and its scenario."""
-    (tmp_path / "order.yaml").write_text(ORDER)
-    (tmp_path / "shipped.yaml").write_text(SCENARIO)
-    return tmp_path
-
-
-def changed(shop: Path, before: str, after: str, name: str = "shipped.yaml") -> Path:
-    """The scenario (or another file) with one thing changed."""
-    path = shop / name
-    text = path.read_text()
-    assert before in text
-    path.write_text(text.replace(before, after))
-    return path
-
-
-def test_check_says_how_much_was_fine(shop):
-    """Exit 0, and one line that sums up."""
-    result = pawl("check", shop)
-
-    assert result.exit_code == 0
-    assert result.output == "2 files: 1 workflow, 1 scenario, 0 errors, 0 warnings\n"
-
-
-@pytest.mark.req("R63", "R64")
-def test_check_points_at_what_is_wrong(shop):
-    """File, line, column, the source line with a caret, the code and a hint; exit 3."""
-    path = changed(shop, "dependsOn: [charge]", "dependsOn: [chrage]", "order.yaml")
-
-    result = pawl("check", path)
-
-    assert result.exit_code == 3
-    assert (
-        f"{path}:8:{path.read_text().splitlines()[7].index('chrage') + 1}: error: " in result.output
-    )
-    assert "    8 |     - {name: ship, run: parcel.send, dependsOn: [chrage]" in result.output
-    caret = next(line for line in result.output.splitlines() if line.endswith("^"))
-    source = next(line for line in result.output.splitlines() if "| " in line and "ship" in line)
-    assert source[caret.index("^") :].startswith("chrage")
-    assert "charge" in result.output.split("hint")[1]
-
-
-def test_check_as_json_has_the_promised_fields(shop):
-    """A list of findings, nothing else on standard output."""
-    path = changed(shop, "timeout: 30s", "timeout: 30x", "order.yaml")
-
-    result = pawl("check", path, "--json")
-
-    (found,) = json.loads(result.stdout)
-    assert set(found) == {"file", "line", "column", "severity", "code", "message", "hint"}
-    assert (found["line"], found["severity"], found["code"]) == (7, "error", "duration.bad")
-    assert result.exit_code == 3
-
-
-def test_strict_makes_errors_of_warnings(shop):
-    """A workflow without a timeout passes, but not with --strict."""
-    path = changed(shop, "  timeout: 1h\n", "", "order.yaml")
-
-    assert pawl("check", path).exit_code == 0
-    assert pawl("check", path, "--strict").exit_code == 3
-    (found,) = json.loads(pawl("check", "--strict", path, "--json").stdout)
-    assert (found["severity"], found["code"]) == ("error", "lint.timeout")
-
-
-def test_test_runs_scenarios_and_says_so(shop):
-    """A line per scenario, then a line that counts."""
-    result = pawl("test", shop)
-
-    assert result.exit_code == 0
-    assert result.output == "PASS an order is shipped (3 turns)\n1 passed, 0 failed\n"
-
-
-def test_test_as_json_holds_everything_there_is_to_know(shop):
-    """`actual` is complete, whatever was expected; options stand before or after the verb."""
-    result = pawl("--json", "test", shop)
-
-    told = json.loads(result.stdout)
-    assert (told["passed"], told["failed"]) == (1, 0)
-    (scenario,) = told["scenarios"]
-    assert scenario["passed"] is True
-    assert scenario["failures"] == []
-    assert set(scenario["actual"]) == {
-        *("state", "rollback", "steps", "undo", "attempts", "order", "events", "lens"),
-        *("elapsed_ms", "output", "error", "feedback"),
-    }
-    assert scenario["actual"]["elapsed_ms"] == 90_000
-    assert scenario["actual"]["output"] == {"done": True}
-
-
-@pytest.mark.parametrize(
-    ("expect", "said"),
-    [
-        ("state: failed", "state: expected failed, got completed"),
-        ("rollback: full", "rollback: expected full, got none"),
-        ("steps: {ship: skipped}", "steps.ship: expected skipped, got succeeded"),
-        ("undo: {ship: done}", "undo.ship: expected done, got none"),
-        ("attempts: {ship: 2}", "attempts.ship: expected 2, got 1"),
-        ("lens: {ioa: failed}", "lens.ioa: expected failed, got completed"),
-        ("elapsed: 2m", "elapsed: expected 2m, got 1m30s"),
-        ("error: ship", "error: expected ship, got null"),
-        ("output: {done: false}", 'output: expected {"done":false}, got {"done":true}'),
-        ("feedback: {ship: 1}", "feedback.ship: expected 1, got 0"),
-        ("order: [ship#1, charge#1]", "order: charge#1 does not come after ship#1"),
-        ("order: [ship#2]", "order: ship#2 never came"),
-        ("events: [WorkflowInstanceFailed]", "events: WorkflowInstanceFailed never came"),
-    ],
-)
-def test_a_mistake_in_an_expectation_is_shown_against_what_was(shop, expect, said):
-    """Exit 1, with the field, what was expected and what came instead."""
-    path = changed(shop, "    state: completed\n    elapsed: 1m30s\n", f"    {expect}\n")
-
-    result = pawl("test", path)
-
-    assert result.exit_code == 1
-    assert said in result.output
-    assert f"FAIL an order is shipped (3 turns)\n  {path}\n" in result.output
-    assert result.output.endswith("0 passed, 1 failed\n")
-    assert json.loads(pawl("test", path, "--json").stdout)["scenarios"][0]["failures"]
-
-
-def test_a_run_that_got_stuck_says_where(shop):
-    """The open steps are named, so that the missing stub or script is found."""
-    changed(shop, "{ok: {}, after: 90s}", "{hang: true}")
-    changed(shop, ", timeout: 10m", "", "order.yaml")
-    changed(shop, "  timeout: 1h\n", "", "order.yaml")
-
-    result = pawl("test", shop / "shipped.yaml")
-
-    assert result.exit_code == 1
-    assert "the run ended with open steps: ship running" in result.output
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "code"),
-    [
-        ("  stubs:", "  stubbs:", "field.unknown"),
-        ("    ship: [", "    shop: [", "step.unknown"),
-        ("state: completed", "state: complete", "field.value"),
-        ("state: completed", "steps: {shop: failed}", "step.unknown"),
-        ("./order.yaml", "./other.yaml", "scenario.workflow"),
-    ],
-)
-def test_a_scenario_that_is_wrong_is_not_run(shop, before, after, code):
-    """Unknown fields and steps: exit 3, with code and place, and nothing was run."""
-    path = changed(shop, before, after)
-
-    result = pawl("test", path)
-
-    assert result.exit_code == 3
-    assert f"[{code}]" in result.output
-    assert "nothing was run" in result.output
-    findings = json.loads(pawl("test", path, "--json").stdout)["findings"]
-    assert code in [found["code"] for found in findings]
-
-
-SCRIPTED = "  script:\n    - {at: ATs, cancel: {by: ann}, refused: REFUSED}\n  expect:\n"
-
-
-def test_a_script_entry_may_expect_to_be_refused(shop):
-    """What the engine says is held against it; what is never reached makes the file invalid."""
-    path = changed(shop, "  expect:\n", SCRIPTED.replace("AT", "10").replace("REFUSED", "true"))
-    result = pawl("test", path)
-    assert result.exit_code == 1
-    assert "script: cancel at 10s (line 9): expected refused, was accepted" in result.output
-
-    changed(shop, "at: 10s", "at: 100s")
-    result = pawl("test", path)
-    assert result.exit_code == 3
-    assert f"{path}:9:" in result.output
-    assert "[scenario.unreached]" in result.output
-    assert json.loads(pawl("test", path, "--json").stdout)["findings"]
-
-
-def test_one_scenario_that_cannot_run_does_not_hide_the_others(shop):
-    """The rest is run and told; the exit code still says invalid."""
-    later = SCRIPTED.replace("AT", "100").replace("REFUSED", "false")
-    (shop / "unreached.yaml").write_text(SCENARIO.replace("  expect:\n", later))
-
-    result = pawl("test", shop)
-
-    assert result.exit_code == 3
-    assert "PASS an order is shipped" in result.output
-    assert "1 scenario could not be run" in result.output
-
-
-def test_what_cannot_be_run_yet_is_said_before_anything_runs(shop):
-    """The definition is valid; the version is not there yet."""
-    changed(shop, "run: card.charge", "run: card.charge, forEach: input.list", "order.yaml")
-
-    result = pawl("test", shop / "shipped.yaml")
-
-    assert result.exit_code == 3
-    assert "forEach is checked but not yet run" in result.output
-
-
-def test_an_input_that_does_not_fit_is_named(shop):
-    """The workflow's schema is asked before the start."""
-    changed(shop, "  timeout: 1h\n", "  timeout: 1h\n  input: {required: [n]}\n", "order.yaml")
-    changed(shop, "  stubs:", "  input: {m: 1}\n  stubs:")
-
-    result = pawl("test", shop / "shipped.yaml")
-
-    assert result.exit_code == 3
-    assert '"n" is a required property' in result.output
-
-
-def test_crash_everywhere_counts_its_crashes(shop):
-    """Before and after each commit; the outcome is the same."""
-    result = pawl("test", shop, "--crash-everywhere")
-
-    assert result.exit_code == 0
-    assert "PASS an order is shipped (3 turns, 6 crash points)" in result.output
-
-
-def test_long_runs_are_sampled_unless_all_is_asked_for(shop, monkeypatch):
-    """Above the bound a seeded sample is tried, and the output says so."""
-    monkeypatch.setattr("pawlflow.testing.crashes.TURNS_MAX", 2)
-
-    sampled = pawl("test", shop, "--crash-everywhere")
-    everything = pawl("test", shop, "--crash-all")
-
-    assert "4 crash points (a seeded sample; --crash-all tries all)" in sampled.output
-    assert "6 crash points)" in everything.output
-
-
-def test_journals_can_be_kept_shown_and_verified(shop, tmp_path):
-    """A run's journal is a file that tells its story and proves itself."""
-    kept = tmp_path / "journals"
-    assert pawl("test", shop, "--journals", kept).exit_code == 0
-    (path,) = kept.iterdir()
-
-    shown = pawl("journal", "show", path)
-    verified = pawl("journal", "verify", path)
-    assert "instance.completed" in shown.output
-    assert verified.output == f"SAME {path}: 3 turns of 1 instance\n"
-    assert json.loads(pawl("journal", "verify", path, "--json").stdout)[0]["same"] is True
-
-    data = bytearray(path.read_bytes())
-    data[-10] ^= 1
-    path.write_bytes(data)
-    broken = pawl("journal", "verify", path)
-    assert broken.exit_code == 5
-    assert "[journal." in broken.output
-
-
-def test_a_folder_that_cannot_be_written_is_named(shop):
-    """A file stands where the folder should be."""
-    result = pawl("test", shop, "--journals", shop / "order.yaml" / "x")
-
-    assert result.exit_code == 4
-    assert "cli.unwritable" in result.output
+from tests.cli.kit import changed, pawl
 
 
 @pytest.mark.parametrize("verb", ["check", "test"])
@@ -305,8 +21,19 @@ def test_what_is_not_there_is_not_found(verb, tmp_path):
     assert (missing.exit_code, empty.exit_code) == (4, 4)
     assert "no such file" in missing.output
     assert "cli.nothing" in empty.output
-    told = json.loads(pawl(verb, tmp_path / "nope.yaml", "--json").stdout)
-    assert told["error"]["code"] == "cli.not_found"
+    told = pawl(verb, tmp_path / "nope.yaml", "--json").stdout
+    assert "cli.not_found" in told
+
+
+def test_a_path_that_leads_nowhere_hides_no_findings(shop):
+    """It is a finding like any other, and the rest is checked."""
+    changed(shop, "timeout: 30s", "timeout: 30x", "order.yaml")
+
+    result = pawl("check", shop / "order.yaml", shop / "nope.yaml", "--json")
+
+    codes = [found["code"] for found in json.loads(result.stdout)]
+    assert codes == ["duration.bad", "cli.not_found"]
+    assert result.exit_code == 4
 
 
 def test_more_that_is_not_there(shop):
@@ -318,16 +45,67 @@ def test_more_that_is_not_there(shop):
 
 
 def test_a_file_that_cannot_be_read_is_named(shop, monkeypatch):
-    """Whatever the system says about it."""
+    """Whatever the system says about it; what is no file at all is not waited for."""
 
-    def refuse(_: Path) -> bytes:
+    def refuse(*_: object) -> bytes:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
-    result = pawl("check", shop / "order.yaml")
-
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        result = pawl("check", shop / "order.yaml")
     assert result.exit_code == 4
     assert "Permission denied [cli.unreadable]" in result.output
+
+    device = pawl("check", "/dev/zero")
+    assert device.exit_code == 4
+    assert "/dev/zero is not a regular file" in device.output
+
+
+@pytest.mark.req("R212")
+def test_a_file_beyond_the_limit_is_not_read_to_its_end(tmp_path):
+    """A sparse gigabyte is refused by its first megabytes."""
+    path = tmp_path / "huge.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 30)
+
+    result = pawl("check", path)
+
+    assert result.exit_code == 3
+    assert "larger than 8,388,608 bytes" in result.output
+
+
+def run_as_process(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command as its own process, after some code."""
+    script = f"import sys\n{code}\nfrom pawlflow.cli.main import entry\nentry()"
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def test_an_interrupt_ends_with_130(shop):
+    """Wherever it comes, with a word and without a traceback."""
+    interrupted = run_as_process(
+        "import pawlflow.cli.test as t\n"
+        "def stop(*_): raise KeyboardInterrupt\n"
+        "t.run_scenario = stop",
+        "test",
+        str(shop),
+    )
+    assert interrupted.returncode == 130
+    assert interrupted.stderr.strip() == "interrupted"
+
+
+def test_a_process_ends_as_the_verb_does(shop):
+    """Help and version are fine, usage is 2 (as JSON where asked for), a failed scenario is 1."""
+    assert run_as_process("", "--help").returncode == 0
+    assert run_as_process("", "--version").stdout.startswith("pawl 0.")
+    assert run_as_process("", "test", str(shop)).returncode == 0
+    unknown = run_as_process("", "chekc")
+    assert (unknown.returncode, "Did you mean" in unknown.stderr) == (2, True)
+    told = run_as_process("", "chekc", "--json")
+    assert json.loads(told.stdout)["error"]["code"] == "cli.usage"
+    changed(shop, "state: completed", "state: failed")
+    assert run_as_process("", "test", str(shop)).returncode == 1
 
 
 def test_other_stores_are_for_later(shop, monkeypatch):

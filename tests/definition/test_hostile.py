@@ -5,7 +5,7 @@ from check_kit import HEAD, assert_one, errors, marked, spec, steps
 
 from pawlflow.definition.finding import RefusedError
 from pawlflow.definition.load import load_text, load_workflows
-from pawlflow.definition.read import API_LIMITS, DEPTH_MAX, Limits, read_yaml
+from pawlflow.definition.read import API_LIMITS, DEPTH_MAX, Limits, plain, read_yaml
 from pawlflow.definition.report import FINDINGS_MAX, Report
 
 REFUSED = [
@@ -55,9 +55,15 @@ def yaml_errors(text):
     return [found for found in errors(text) if found.code.startswith("yaml.")]
 
 
+def test_json_pairs_of_escapes_are_one_character():
+    """Beyond U+FFFF JSON writes two escapes; read as YAML they mean the same."""
+    (node,) = read_yaml('{"a": "\\ud83d\\ude00!"}', "x.json", Report())
+    assert plain(node) == {"a": "\U0001f600!"}
+
+
 def test_an_escape_that_is_no_character_is_refused():
-    """JSON's surrogate pairs are not YAML; the hint says what is."""
-    found = errors('a: "\\ud83d\\ude00"')
+    """Half of a pair is none; the hint says what is."""
+    found = errors('a: "\\ud83d"')
     assert [f.code for f in found] == ["yaml.syntax"]
     assert "write the character itself" in found[0].hint
 

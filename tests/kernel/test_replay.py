@@ -12,7 +12,6 @@ from pawlflow.model.events import StepReady
 from pawlflow.model.ids import Digest
 from pawlflow.model.inputs import (
     CancelInstance,
-    DeliverEvent,
     PauseInstance,
     Receipt,
     ResumeStep,
@@ -21,7 +20,7 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.intents import Stop
 from pawlflow.model.journal import Stamps, Turn, turn_bytes, turn_hash
-from tests.kernel.support import Live, failure, payload
+from tests.kernel.support import Live, payload
 
 TWO = """
 timeout: 1h
@@ -204,102 +203,6 @@ def test_what_is_in_flight_is_offered_again_as_it_was():
     live.settle("c")
     (undo,) = open_intents(live.reread().cell.state)
     assert undo == live.call("undo/a")
-
-
-def test_the_attempt_that_was_overtaken_is_stopped():
-    """A late success of the first attempt settles the step; the second is told to stop."""
-    live = Live(
-        "timeout: 1h\nsteps: [{name: a, run: x.a, timeout: 1m, onTimeout: retry, "
-        "retryPolicy: {maxRetries: 1, backoff: 1s}}]"
-    )
-    live.start()
-    live.tick(60_000)
-    live.tick(61_000)
-    assert live.started == ["a#1", "a#2"]
-
-    live.ok("a", "late", attempt=1)
-
-    assert [(stop.call.attempt, stop.reason) for stop in live.stops] == [
-        (1, "timeout"),
-        (2, "cancel"),
-    ]
-    assert live.state == "completed"
-
-
-@pytest.mark.req("R16", "R212")
-def test_a_value_too_large_to_keep_fails_its_step(monkeypatch):
-    """Made by an expression out of shared parts, it is refused before it is written out."""
-    monkeypatch.setattr("pawlflow.model.payload.PAYLOAD_BYTES_MAX", 2_000)
-    large = Live(
-        "timeout: 1h\nsteps: [{name: a, run: x.a, timeout: 1m, "
-        "with: '${ input.list.map(i, input.list) }'}]"
-    )
-    large.start({"list": ["x" * 20] * 20})
-    assert large.cell.state.closing.failure.code == "payload.too_large"
-
-    edge = Live(
-        "timeout: 1h\nsteps: [{name: a, run: x.a, timeout: 1m, "
-        "with: '${ [input.text, input.text] }'}]"
-    )
-    edge.start({"text": "x" * 999})
-    assert edge.cell.state.closing.failure.code == "payload.too_large"
-
-
-def test_a_broadcast_stops_where_the_instance_stops():
-    """The first wait's condition breaks and aborts; the second is not looked at any more."""
-    live = Live(
-        "timeout: 1h\nsteps:\n"
-        "  - {name: a, wait: {event: e, match: '1 / event.n == 1', timeout: 1h}}\n"
-        "  - {name: b, wait: {event: e, timeout: 1h}}"
-    )
-    live.start()
-
-    live.submit(DeliverEvent("e", payload({"n": 0})))
-
-    assert (live.status("a"), live.status("b"), live.state) == ("failed", "cancelled", "failed")
-
-
-def test_a_signal_of_another_name_is_passed_over():
-    """Kept signals are looked through in order; only those of the wait's event count."""
-    live = Live(
-        "timeout: 1h\nsteps:\n"
-        "  - {name: s, sleep: 1s}\n"
-        "  - {name: w, wait: {event: e, match: event == 2, timeout: 1h}, dependsOn: [s]}"
-    )
-    live.start()
-    for event, value in (("other", 2), ("e", 1), ("e", 2)):
-        live.submit(Signal(event, payload(value), "ann"))
-
-    live.tick(1_000)
-
-    assert live.state == "completed"
-    assert live.cell.state.units[1].result.value == 2
-
-
-def test_an_executor_that_gives_up_counts_as_transient():
-    """A receipt `cancelled` that nobody asked for is tried again by the policy."""
-    live = Live(
-        "timeout: 1h\nsteps: [{name: a, run: x.a, timeout: 1m, retryPolicy: {maxRetries: 1}}]"
-    )
-    live.start()
-
-    live.settle("a")
-
-    assert live.status("a") == "backoff"
-    assert live.cell.state.units[0].failure.code == "attempt.abandoned"
-
-
-def test_a_failure_with_an_unknown_outcome_is_undone():
-    """The work may have been done: it goes on the list although the step failed."""
-    live = Live(TWO)
-    live.start({"n": 1})
-    call = live.call("a")
-    why = failure("unknown_outcome")
-
-    live.submit(Receipt(call.key, 1, "failed", failure=why))
-
-    assert live.started == ["a#1", "undo/a#1"]
-    assert live.call("undo/a").params.value == {"command": {"n": 1}, "result": None}
 
 
 @pytest.mark.req("R16")

@@ -188,6 +188,7 @@ def test_bytes_from_outside_are_held_against_their_address(addr, data, code):
 def test_a_value_that_is_too_large_is_refused_at_the_door(monkeypatch):
     """By name, before it is journalled; and shared parts are counted as often as they are used."""
     monkeypatch.setattr("pawlflow.model.payload.PAYLOAD_BYTES_MAX", 1_000)
+    monkeypatch.setattr("pawlflow.model.payload.PARTS_MAX", 1_000)
     with pytest.raises(PayloadError) as found:
         Payload.of("x" * 1_001, Tenant("a"))
     assert found.value.code == "payload.too_large"

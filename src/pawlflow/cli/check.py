@@ -1,13 +1,22 @@
 """`pawl check FILES`: validate and lint definitions and scenarios."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from pawlflow.cli.documents import Loaded, load_path
-from pawlflow.cli.output import INVALID, count, find_files, print_findings, print_json, setting
+from pawlflow.cli.output import (
+    INVALID,
+    NOT_FOUND,
+    count,
+    find_files,
+    print_findings,
+    print_json,
+    setting,
+)
 from pawlflow.definition.finding import Finding
 
 
@@ -17,8 +26,11 @@ from pawlflow.definition.finding import Finding
 def command(files: tuple[str, ...], strict: bool, as_json: bool | None, **_: Any) -> None:
     """Check everything given, and say all that was found."""
     json = bool(setting("as_json", as_json))
-    loaded = [load_path(path, as_json=json) for path in find_files(files, as_json=json)]
-    findings = [found for file in loaded for found in file.findings]
+    there = [given for given in files if Path(given).exists()]
+    missing = [not_there(given) for given in files if given not in there]
+    paths = find_files(there, as_json=json) if there else []
+    loaded = [load_path(path, as_json=json) for path in paths]
+    findings = [found for file in loaded for found in file.findings] + missing
     if strict:
         findings = [msgspec.structs.replace(found, severity="error") for found in findings]
     errors = sum(found.severity == "error" for found in findings)
@@ -26,7 +38,20 @@ def command(files: tuple[str, ...], strict: bool, as_json: bool | None, **_: Any
         print_json(findings)
     else:
         report(loaded, findings, errors)
-    sys.exit(INVALID if errors else 0)
+    sys.exit(NOT_FOUND if missing else INVALID if errors else 0)
+
+
+def not_there(given: str) -> Finding:
+    """A path that leads nowhere is a finding like any other; the rest is checked."""
+    return Finding(
+        file=given,
+        line=1,
+        column=1,
+        severity="error",
+        code="cli.not_found",
+        message=f"no such file: {given}",
+        hint="check the spelling",
+    )
 
 
 def report(loaded: list[Loaded], findings: list[Finding], errors: int) -> None:

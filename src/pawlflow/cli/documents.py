@@ -8,6 +8,7 @@ import msgspec
 from pawlflow.cli.output import read_file
 from pawlflow.definition.finding import Finding, RefusedError
 from pawlflow.definition.load import load_text, load_workflows
+from pawlflow.definition.read import BYTES_MAX
 from pawlflow.definition.shape import Workflow
 from pawlflow.testing.scenario import Scenario, read_scenario
 
@@ -46,4 +47,9 @@ def load_path(path: Path, *, as_json: bool) -> Loaded:
 
 def beside(path: Path) -> Callable[[str], bytes]:
     """Reads paths as the file at `path` writes them: relative to itself."""
-    return lambda given: (path.parent / given).read_bytes()
+
+    def load(given: str) -> bytes:
+        with (path.parent / given).open("rb") as file:
+            return file.read(BYTES_MAX + 1)
+
+    return load

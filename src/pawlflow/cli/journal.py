@@ -15,7 +15,7 @@ from pawlflow.cli.output import (
     read_file,
     setting,
 )
-from pawlflow.model.journal_file import JournalError
+from pawlflow.model.journal_file import DOCUMENT_BYTES_MAX, JournalError
 from pawlflow.testing.journals import Verdict, tell_file, verify_file
 
 
@@ -25,19 +25,26 @@ from pawlflow.testing.journals import Verdict, tell_file, verify_file
 def command(action: str, files: tuple[str, ...], as_json: bool | None, **_: Any) -> None:
     """Do it for each file; the first that is not right ends with exit 5."""
     json = bool(setting("as_json", as_json))
-    verdicts = []
+    told: list[dict[str, Any]] = []
     for path in find_given(files, as_json=json):
-        data = read_file(path, as_json=json)
+        data = read_file(path, as_json=json, bytes_max=DOCUMENT_BYTES_MAX)
         try:
-            if action == "show":
-                click.echo("\n".join(tell_file(data)))
+            if action == "verify":
+                told.append(judged(path, verify_file(data), as_json=json))
             else:
-                verdicts.append(judged(path, verify_file(data), as_json=json))
+                told.append(shown(path, list(tell_file(data)), as_json=json))
         except JournalError as error:
             fail(error.code, f"{path}: {error}", exit_code=CONFLICT, as_json=json)
-    if json and action == "verify":
-        print_json(verdicts)
-    sys.exit(0 if all(verdict["same"] for verdict in verdicts) else CONFLICT)
+    if json:
+        print_json(told)
+    sys.exit(0 if all(found.get("same", True) for found in told) else CONFLICT)
+
+
+def shown(path: Path, lines: list[str], *, as_json: bool) -> dict[str, Any]:
+    """One journal in words."""
+    if not as_json:
+        click.echo("\n".join(lines))
+    return {"file": str(path), "lines": lines}
 
 
 def judged(path: Path, verdict: Verdict, *, as_json: bool) -> dict[str, Any]:

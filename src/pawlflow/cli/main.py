@@ -1,5 +1,6 @@
 """`pawl`: the group of verbs. Each lives in a module of its own, imported when it is called."""
 
+import sys
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "version": ("pawlflow.cli.version", "Print the version."),
 }
 
+INTERRUPTED: Final = 130
 GLOBALS: Final = (
     click.Option(
         ["--db"], envvar="PAWL_DB", metavar="URL", help="Where instances live.", show_envvar=True
@@ -66,9 +68,28 @@ def unknown_verb(given: str) -> str:
     return f"There is no verb {given!r}.{hint} Verbs are: {', '.join(sorted(VERBS))}."
 
 
+def print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """`pawl --version`."""
+    if wanted:
+        from importlib.metadata import version
+
+        click.echo(f"pawl {version('pawlflow')}")
+        ctx.exit()
+
+
 @click.group(
     cls=Verbs,
-    params=list(GLOBALS),
+    params=[
+        *GLOBALS,
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=print_version,
+            help="Print the version.",
+        ),
+    ],
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Durable workflows for agents and business processes.",
 )
@@ -76,3 +97,27 @@ def unknown_verb(given: str) -> str:
 def main(ctx: click.Context, /, **settings: Any) -> None:
     """Keep what was said before the verb; what is said after it wins."""
     ctx.obj = settings
+
+
+def entry() -> None:
+    """The command as a process: usage errors end with 2, an interrupt with 130."""
+    try:
+        sys.exit(main(standalone_mode=False) or 0)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(INTERRUPTED)
+    except click.ClickException as error:
+        if "--json" in sys.argv:
+            click.echo(
+                json_text({"error": {"code": "cli.usage", "message": error.format_message()}})
+            )
+        else:
+            error.show()
+        sys.exit(error.exit_code)
+
+
+def json_text(value: Any) -> str:
+    """JSON without importing anything heavy; only on the way out."""
+    import json
+
+    return json.dumps(value, indent=2)

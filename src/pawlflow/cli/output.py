@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from pawlflow.definition.finding import Finding
+from pawlflow.definition.read import BYTES_MAX
 
 FAILED: Final = 1
 INVALID: Final = 3
@@ -102,10 +103,14 @@ def is_yaml(path: Path) -> bool:
     return path.suffix in (".yaml", ".yml", ".json") and not hidden and path.is_file()
 
 
-def read_file(path: Path, *, as_json: bool) -> bytes:
-    """The bytes of a file, or a clear end."""
+def read_file(path: Path, *, as_json: bool, bytes_max: int = BYTES_MAX) -> bytes:
+    """The bytes of a file, at most one more than may be read; or a clear end."""
+    if not path.is_file():
+        message = f"{path} is not a regular file"
+        fail("cli.unreadable", message, exit_code=NOT_FOUND, as_json=as_json)
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(bytes_max + 1)
     except OSError as error:
         message = f"cannot read {path}: {error.strerror}"
         fail("cli.unreadable", message, exit_code=NOT_FOUND, as_json=as_json)

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -123,8 +124,7 @@ def keep_journals(results: list[Result], folder: Path | None, *, as_json: bool) 
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for result in results:
-            name = re.sub(r"[^A-Za-z0-9._-]", "-", result.name)
+        for name, result in zip(file_names(results), results, strict=True):
             (folder / f"{name}.journal").write_bytes(result.journal)
     except OSError as error:
         message = f"cannot write to {folder}: {error.strerror}"
@@ -138,6 +138,17 @@ def with_progress(scenarios: list[Scenario]) -> Iterable[Scenario]:
         return
     with click.progressbar(scenarios, label="scenarios", file=sys.stderr) as bar:
         yield from bar
+
+
+def file_names(results: list[Result]) -> list[str]:
+    """A name for each journal; scenarios of the same name are numbered."""
+    seen: Counter[str] = Counter()
+    names: list[str] = []
+    for result in results:
+        name = re.sub(r"[^A-Za-z0-9._-]", "-", result.name)
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}-{seen[name]}")
+    return names
 
 
 def print_result(result: Result) -> None:

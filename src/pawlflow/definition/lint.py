@@ -14,6 +14,7 @@ USED_BY: dict[str, frozenset[str]] = {
     "with": frozenset({"run", "agent", "workflow", "emit"}),
     "show": frozenset({"approval"}),
     "heartbeat": frozenset({"run", "agent"}),
+    "timeout": frozenset({"run", "agent", "approval", "wait", "workflow"}),
     "retryPolicy": frozenset({"run", "agent", "wait"}),  # a wait is opened again
     "maxCorrectionAttempts": frozenset({"run", "agent"}),
     "cost": frozenset({"run", "agent"}),

@@ -30,6 +30,7 @@ DOCUMENTS_MAX = 1_000  # each is checked on its own, which costs more than its b
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +99,7 @@ def read_yaml(
     Nothing comes back if something had to be left out: it would only seem to be missing.
     """
     try:
-        source = Source(file, read_text(text, file, limits))
+        source = Source(file, joined_pairs(read_text(text, file, limits)))
         composer = Composer(source, report, limits)
         for event in parse(source):
             composer.take(event)
@@ -106,6 +107,18 @@ def read_yaml(
         report.error(error.place, error.code, error.message, error.hint)
         return []
     return composer.documents if composer.whole else []
+
+
+def joined_pairs(text: str) -> str:
+    """JSON writes characters beyond U+FFFF as two escapes, which YAML does not know."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return PAIR.sub(lambda found: f"\\U{ord(json_character(found)):08x}", text)
+
+
+def json_character(found: re.Match[str]) -> str:
+    """The character of a high and a low surrogate."""
+    return bytes.fromhex(found[1] + found[2]).decode("utf-16-be")
 
 
 class ReadError(Exception):
@@ -123,7 +136,7 @@ def read_text(text: str | bytes, file: str, limits: Limits) -> str:
         raise ReadError(
             Place(file, 1, 1),
             "yaml.too_large",
-            f"the file has {size:,} bytes; at most {limits.bytes_max:,} are read",
+            f"the file is larger than {limits.bytes_max:,} bytes, which is the most that is read",
             "split it into several files, or raise the limit in the settings",
         )
     if isinstance(text, bytes):

@@ -7,7 +7,7 @@ import msgspec
 from pawlflow.kernel.evolve import evolve
 from pawlflow.kernel.state import RUNNING, UNDO_RUNNING, Instance, Unit, key_of
 from pawlflow.model.events import Event
-from pawlflow.model.ids import DurationMs, TimeMs
+from pawlflow.model.ids import TimeMs
 from pawlflow.model.intents import (
     UNPINNED,
     Call,
@@ -74,18 +74,15 @@ class Draft:
 def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
     """The call of a unit's present attempt, the same whenever it is made again."""
     plan = state.plan.steps[unit.step]
-    if direction == "undo":
-        assert plan.undo is not None
-        assert unit.undo_params is not None
-        kind, target, params = plan.undo.kind, plan.undo.target, unit.undo_params
-        attempt, timeout = unit.undo_attempt, plan.undo.timeout_ms
-    else:
-        assert unit.params is not None
-        kind, target, params = plan.kind, plan.target, unit.params  # type: ignore[assignment]
-        attempt, timeout = unit.attempt, plan.span_ms
+    undo = direction == "undo"
+    asked = plan.undo if undo else plan
+    params = unit.undo_params if undo else unit.params
+    attempt = unit.undo_attempt if undo else unit.attempt
+    assert asked is not None
+    assert params is not None
     key = key_of(state, unit, direction)
     return Call(
-        id=intent_id(IntentParts(target, UNPINNED, params, key, attempt, state.cell)),
+        id=intent_id(IntentParts(asked.target, UNPINNED, params, key, attempt, state.cell)),
         cell=state.cell,
         key=key,
         attempt=attempt,
@@ -93,18 +90,18 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
         step=plan.name,
         item=unit.item,
         round=unit.round,
-        kind=kind,
-        target=target,
-        role=unit.role if direction == "do" else None,
+        by_agent=asked.by_agent,
+        target=asked.target,
+        role=None if undo else unit.role,
         params=params,
-        feedback=feedback_of(unit, direction),
-        timeout_ms=DurationMs(timeout) if timeout is not None else None,
+        feedback=() if undo else feedback_of(unit),
+        timeout_ms=asked.span_ms,
     )
 
 
-def feedback_of(unit: Unit, direction: Direction) -> tuple[object, ...]:
+def feedback_of(unit: Unit) -> tuple[object, ...]:
     """What this round is to correct: the findings, or at least what was said."""
-    if direction == "undo" or unit.refused is None:
+    if unit.refused is None:
         return ()
     return tuple(unit.refused.findings) or (unit.refused.message,)
 

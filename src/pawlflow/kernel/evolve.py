@@ -78,19 +78,17 @@ def on_unpaused(state: Instance, _: ev.InstanceUnpaused) -> None:
     state.paused = False
 
 
-def on_stopping(state: Instance, event: ev.InstanceStopping | ev.CompensationStarted) -> None:
-    state.closing = Closing(
-        event.outcome,
-        event.step,
-        event.failure,
-        event.by,
-        type(event) is ev.CompensationStarted,
-    )
+def on_stopping(state: Instance, event: ev.InstanceStopping) -> None:
+    state.closing = Closing(event.outcome, event.step, event.failure, event.by, event.compensate)
     state.fresh.clear()
     for step in state.open:
         unit = state.unit(step)
         if unit.status == RUNNING:
             set_until(state, unit, TimeMs(state.now + state.plan.steps[step].grace_ms))
+
+
+def on_compensating(state: Instance, _: ev.CompensationStarted) -> None:
+    state.compensating = True
 
 
 def on_completed(state: Instance, event: ev.InstanceCompleted) -> None:
@@ -148,7 +146,7 @@ def on_undo_started(state: Instance, event: ev.UndoStarted) -> None:
     state.undoing = unit.step
     key_of(state, unit, "undo")
     undo = state.plan.steps[unit.step].undo
-    span = undo.timeout_ms if undo else None
+    span = undo.span_ms if undo else None
     set_undo_until(state, unit, None if span is None else TimeMs(state.now + span))
 
 
@@ -188,7 +186,7 @@ EVOLVE: Final[dict[type, Callable[[Instance, Any], None]]] = {
     ev.InstancePaused: on_paused,
     ev.InstanceUnpaused: on_unpaused,
     ev.InstanceStopping: on_stopping,
-    ev.CompensationStarted: on_stopping,
+    ev.CompensationStarted: on_compensating,
     ev.InstanceCompleted: on_completed,
     ev.InstanceFailed: on_failed,
     ev.InstanceCancelled: on_cancelled,

@@ -36,9 +36,9 @@ def on_ready(state: Instance, event: ev.StepReady) -> None:
 def on_step_started(state: Instance, event: ev.StepStarted) -> None:
     unit = state.unit(event.step)
     unit.attempt = event.attempt
-    if event.mode == 1:
+    if event.mode == "correction":
         unit.feedback += 1
-    unit.mode = 0
+    unit.mode = "plain"
     key_of(state, unit, "do")
     move(state, unit, RUNNING)
     span = state.plan.steps[unit.step].span_ms
@@ -154,7 +154,7 @@ def on_correcting(state: Instance, event: ev.StepCorrecting) -> None:
     unit = state.unit(event.step)
     unit.failure = unit.refused = event.failure
     unit.corrections += 1
-    unit.mode = 1
+    unit.mode = "correction"
     new_round(state, unit)
     move(state, unit, CORRECTING)
     set_until(state, unit, None)
@@ -174,7 +174,7 @@ def on_resumed(state: Instance, event: ev.StepResumed) -> None:
     unit.corrections = 0
     if event.role is not None:
         unit.role = event.role
-        unit.mode = 2
+        unit.mode = "reassigned"
     if event.params is not None:
         if unit.params is not None:
             unit.refused = None
@@ -194,8 +194,7 @@ def new_round(state: Instance, unit: Unit) -> None:
 
 def on_late_success(state: Instance, event: ev.LateSuccess) -> None:
     unit = state.unit(event.step)
-    unit.late = True
+    unit.late = event.result
+    recall_round(unit, event.round)
     if event.undo:
-        unit.result = event.result
-        recall_round(unit, event.round)
         list_for_undo(state, unit)

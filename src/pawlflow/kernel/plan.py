@@ -35,11 +35,11 @@ class UnsupportedError(Exception):
 class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How a step is undone; its own policy, or the step's."""
 
-    kind: Literal["run", "agent"]
+    by_agent: bool
     target: str
     params: Bound | None
     retry: Retry
-    timeout_ms: DurationMs | None
+    span_ms: DurationMs | None
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -50,7 +50,8 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: Kind
     target: str
     attempted: bool  # made in attempts by an executor: run and agent
-    needs: int  # number of dependencies
+    by_agent: bool
+    needs: tuple[int, ...]  # its dependencies
     leads_to: tuple[tuple[int, bool], ...]  # (successor, does it require success?)
     when: Bound | None
     params: Bound | None
@@ -87,6 +88,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output: Bound | None
     input_schema: bytes | None  # canonical, for admission
 
+    def ancestors(self, step: int) -> list[int]:
+        """Every step that comes before one, in the order of the file."""
+        found: set[int] = set()
+        rest = list(self.steps[step].needs)
+        while rest:
+            parent = rest.pop()
+            if parent not in found:
+                found.add(parent)
+                rest += self.steps[parent].needs
+        return sorted(found)
+
 
 @lru_cache(PLANS_MAX)
 def plan_of(definition: bytes) -> Plan:
@@ -106,7 +118,7 @@ def compile_plan(workflow: Workflow) -> Plan:
         plan_step(workflow, step, i, tuple(leads_to[i]), index)
         for i, step in enumerate(workflow.steps)
     )
-    needs = tuple(step.needs for step in steps)
+    needs = tuple(len(step.needs) for step in steps)
     return Plan(
         workflow=workflow.name,
         version=workflow.version,
@@ -141,12 +153,13 @@ def plan_step(
         kind=step.kind,  # type: ignore[arg-type]  # the other kinds were refused above
         target=step.target,
         attempted=step.kind in ("run", "agent"),
-        needs=len(step.depends_on),
+        by_agent=step.kind == "agent",
+        needs=tuple(index[edge.step] for edge in step.depends_on),
         leads_to=leads_to,
-        when=bound_expression(step.when, FORWARD_ROOTS, index),
-        params=bound_template(step.params, FORWARD_ROOTS, index),
-        shown=bound_template(step.show, FORWARD_ROOTS, index),
-        match=bound_expression(match, MATCH_ROOTS, index),
+        when=bound_expression(step.when, FORWARD_ROOTS, index, i),
+        params=bound_template(step.params, FORWARD_ROOTS, index, i),
+        shown=bound_template(step.show, FORWARD_ROOTS, index, i),
+        match=bound_expression(match, MATCH_ROOTS, index, i),
         gate=step.gate,
         event=step.wait.event if step.wait else "",
         span_ms=span_of(step),
@@ -173,46 +186,51 @@ ON_FAILURE: Final[dict[str, OnFailure]] = {
 def plan_undo(undo: Undo, step: Step, retry: Retry, index: dict[StepName, int]) -> UndoPlan:
     """Compile an undo; what it does not say follows the step."""
     return UndoPlan(
-        kind=undo.kind,
+        by_agent=undo.kind == "agent",
         target=undo.target,
         params=bound_template(undo.params, UNDO_ROOTS, index),
         retry=undo.retry or retry,
-        timeout_ms=undo.timeout_ms or step.timeout_ms,
+        span_ms=undo.timeout_ms or step.timeout_ms,
     )
 
 
 def span_of(step: Step) -> DurationMs | None:
-    """The one clock a step has while it is open."""
-    if step.gate:
-        return step.gate.expires_ms or step.timeout_ms
-    if step.wait:
-        return step.wait.timeout_ms or step.timeout_ms
-    return step.sleep_ms if step.kind == "sleep" else step.timeout_ms
+    """The one clock a step has while it is open: the shortest that is written."""
+    if step.kind == "sleep":
+        return step.sleep_ms
+    own = step.gate.expires_ms if step.gate else step.wait.timeout_ms if step.wait else None
+    return min((span for span in (own, step.timeout_ms) if span is not None), default=None)
 
 
 def bound_expression(
-    source: str | None, roots: frozenset[str], index: dict[StepName, int]
+    source: str | None, roots: frozenset[str], index: dict[StepName, int], before: int
 ) -> Bound | None:
     """An expression whose names are tied to places in the state."""
-    return bind(compile_expression(source, roots=roots), index) if source is not None else None
+    if source is None:
+        return None
+    return bind(compile_expression(source, roots=roots), index, before)
 
 
-def bound_template(value: Any, roots: frozenset[str], index: dict[StepName, int]) -> Bound | None:
+def bound_template(
+    value: Any, roots: frozenset[str], index: dict[StepName, int], before: int | None = None
+) -> Bound | None:
     """A template whose names are tied to places in the state."""
-    return bind(compile_template(value, roots=roots), index) if value is not None else None
+    if value is None:
+        return None
+    return bind(compile_template(value, roots=roots), index, before)
 
 
 def refuse_unsupported(workflow: Workflow) -> None:
     """Say plainly what this version does not run, rather than run it wrongly."""
-    for field, asked in UNSUPPORTED_IN_WORKFLOW.items():
-        if asked(workflow):
-            raise UnsupportedError(f"{field} is checked but not yet run by this version")
-    for step in workflow.steps:
-        for field, asked_of_step in UNSUPPORTED_IN_STEP.items():
-            if asked_of_step(step):
-                raise UnsupportedError(
-                    f"step {step.name!r}: {field} is checked but not yet run by this version"
-                )
+    found = [field for field, asked in UNSUPPORTED_IN_WORKFLOW.items() if asked(workflow)]
+    found += [
+        f"{field} of step {step.name}"
+        for step in workflow.steps
+        for field, asked_of_step in UNSUPPORTED_IN_STEP.items()
+        if asked_of_step(step)
+    ]
+    if found:
+        raise UnsupportedError(f"checked but not yet run by this version: {', '.join(found)}")
 
 
 UNSUPPORTED_IN_WORKFLOW: Final[dict[str, Callable[[Workflow], bool]]] = {
@@ -221,12 +239,15 @@ UNSUPPORTED_IN_WORKFLOW: Final[dict[str, Callable[[Workflow], bool]]] = {
     "budget": lambda w: w.budget is not None,
     "escalation": lambda w: bool(w.escalation),
     "parallelUndo": lambda w: w.parallel_undo,
+    "priority": lambda w: w.priority != 0,
 }
 UNSUPPORTED_IN_STEP: Final[dict[str, Callable[[Step], bool]]] = {
     "forEach": lambda s: s.for_each is not None,
     "workflow": lambda s: s.kind == "workflow",
     "emit": lambda s: s.kind == "emit",
     "policy": lambda s: s.policy is not None,
+    "priority": lambda s: s.priority != 0,
+    "heartbeat": lambda s: s.heartbeat_ms is not None,
     "approval.guards": lambda s: s.gate is not None and bool(s.gate.guards),
     "approval.onReject: changes": lambda s: s.gate is not None and s.gate.on_reject == "changes",
 }

@@ -22,7 +22,7 @@ def on_queued(_: Instance, event: ev.InstanceQueued) -> list[str]:
 
 
 def on_started(_: Instance, event: ev.StepStarted) -> list[str]:
-    return ["AgentTaskReassigned" if event.mode else "AgentTaskAssigned"]
+    return ["AgentTaskAssigned" if event.mode == "plain" else "AgentTaskReassigned"]
 
 
 def on_waiting(_: Instance, event: ev.StepWaiting) -> list[str]:

@@ -30,7 +30,7 @@ def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
 def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:
     """Settle an open step; of a settled one, remember that it happened after all."""
     attempt, result = incoming.attempt, incoming.result or draft.payload(None)
-    if not 0 < attempt <= unit.attempt or unit.status == SUCCEEDED or unit.late:
+    if not 0 < attempt <= unit.attempt or unit.status == SUCCEEDED or unit.late is not None:
         return False
     if not is_open(unit.status):
         undone = joins_undo(draft, unit)
@@ -45,7 +45,8 @@ def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bo
 def joins_undo(draft: Draft, unit: Unit) -> bool:
     """Must this late success be undone? Only while compensation is open, and only once."""
     has_undo = draft.state.plan.steps[unit.step].undo is not None
-    return has_undo and draft.state.compensating and unit.undo == UNDO_NONE
+    closing = draft.state.closing
+    return has_undo and closing is not None and closing.compensate and unit.undo == UNDO_NONE
 
 
 def receive_failure(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:

@@ -23,8 +23,8 @@ class Scope(Protocol):
         """The result of a step, or None."""
         ...
 
-    def results(self) -> dict[str, Any]:
-        """Every result so far, by step name."""
+    def results(self, before: int | None) -> dict[str, Any]:
+        """The results so far, by step name: of all steps, or of those that come before one."""
         ...
 
 
@@ -47,17 +47,19 @@ class Bound:
         return self.program.evaluate([get(scope, extra) for get in self.getters])
 
 
-def bind(program: Expression | Template, index: Mapping[StepName, int]) -> Bound:
-    """Tie every name the program mentions to a getter."""
-    return Bound(program, tuple(getter_of(ref, index) for ref in program.refs))
+def bind(
+    program: Expression | Template, index: Mapping[StepName, int], before: int | None = None
+) -> Bound:
+    """Tie every name the program mentions to a getter; `steps` alone means those before a step."""
+    return Bound(program, tuple(getter_of(ref, index, before) for ref in program.refs))
 
 
-def getter_of(ref: Ref, index: Mapping[StepName, int]) -> Getter:
+def getter_of(ref: Ref, index: Mapping[StepName, int], before: int | None) -> Getter:
     """The getter of one name."""
     if ref[0] != "steps":
         return ROOTS.get(ref[0]) or extra_getter(ref[0])
     if len(ref) == 1:
-        return lambda scope, _: scope.results()
+        return lambda scope, _: scope.results(before)
     step = index[StepName(ref[1])]
     return lambda scope, _: scope.result_of(step)
 

@@ -57,6 +57,7 @@ class Snapshot(Record, frozen=True):
     closed: TimeMs | None
     paused: bool
     closing: Closing | None
+    compensating: bool
     outcome: str | None
     rollback: Rollback
     output: Payload | None

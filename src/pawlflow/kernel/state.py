@@ -75,7 +75,7 @@ class Unit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False
     retries: int = 0  # used of the present budget
     corrections: int = 0
     feedback: int = 0  # corrections whose findings were delivered
-    mode: Mode = 0  # how the next attempt will be announced
+    mode: Mode = "plain"  # how the next attempt will be announced
     order: int = 0  # its place in the line when it last became ready
     until: TimeMs | None = None  # when the present status ends by itself
     since: TimeMs | None = None  # first opened
@@ -90,7 +90,7 @@ class Unit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False
     wait: WaitKind | None = None
     shown: Payload | None = None
     votes: tuple[Vote, ...] = ()
-    late: bool = False
+    late: Payload | None = None  # the result of a success that came after the step was settled
     undo: int = UNDO_NONE
     undo_attempt: int = 0
     undo_retries: int = 0
@@ -145,6 +145,7 @@ class Instance:
         self.closed: TimeMs | None = None
         self.paused = False
         self.closing: Closing | None = None
+        self.compensating = False  # no attempt is left, undoing has begun
         self.outcome: Literal["completed", "failed", "cancelled"] | None = None
         self.rollback: Rollback = "none"
         self.output: Payload | None = None
@@ -188,18 +189,14 @@ class Instance:
         unit = self.units[step]
         return None if unit is None or unit.result is None else unit.result.value
 
-    def results(self) -> dict[str, Any]:
-        """Every result so far. Costs the whole workflow; only for `steps` used by itself."""
-        return {
-            self.plan.steps[unit.step].name: unit.result.value
-            for unit in self.units
-            if unit is not None and unit.result is not None
-        }
+    def results(self, before: int | None) -> dict[str, Any]:
+        """The results of all steps, or of those before one. Only for `steps` used by itself.
 
-    @property
-    def compensating(self) -> bool:
-        """Has compensation begun?"""
-        return self.closing is not None and self.closing.compensate
+        It costs what it gives, which may be the whole workflow.
+        """
+        every = range(len(self.units)) if before is None else self.plan.ancestors(before)
+        found = ((self.plan.steps[step].name, self.result_of(step)) for step in every)
+        return {name: result for name, result in found if result is not None}
 
 
 ABSENT: Final = Payload(b"", None)  # stands for the input before the instance exists

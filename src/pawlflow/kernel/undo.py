@@ -39,8 +39,7 @@ def stop(  # noqa: PLR0913  # the six facts of a closing decision
     comment: Payload | None = None,
 ) -> None:
     """Decide the outcome. Waiting steps are cancelled now; running attempts are told to stop."""
-    event = CompensationStarted if compensate else InstanceStopping
-    draft.emit(event(outcome, step, failure, by, comment))
+    draft.emit(InstanceStopping(outcome, step, failure, by, compensate, comment))
     state = draft.state
     for open_step in sorted(state.open):
         unit = state.unit(open_step)
@@ -73,6 +72,8 @@ def wind_down(draft: Draft) -> None:
     while state.closing is not None and state.closed is None:
         if state.counts[RUNNING] or state.undoing is not None:
             return
+        if state.closing.compensate and not state.compensating:
+            draft.emit(CompensationStarted())
         step = next_to_undo(state)
         if step is None:
             close(draft, state.closing.outcome)
@@ -102,7 +103,7 @@ def begin_undo(draft: Draft, unit: Unit) -> None:
     plan = undo_plan(draft, unit)
     facts: dict[str, Any] = {
         "command": unit.params.value if unit.params else None,
-        "result": unit.result.value if unit.result else None,
+        "result": result.value if (result := unit.result or unit.late) else None,
     }
     params = evaluate_payload(draft, plan.params, default=facts, extra=facts)
     if isinstance(params, Failure):

@@ -41,12 +41,7 @@ def take_kept_signal(draft: Draft, unit: Unit) -> None:
     for kept in list(draft.state.signals.values()):
         if kept.event != event:
             continue
-        matches = matches_wait(draft, unit, kept.data)
-        if isinstance(matches, Failure):
-            mend.give_up(draft, unit, 0, matches)
-            return
-        if matches:
-            take(draft, unit, kept.number, kept.data)
+        if offer(draft, unit, kept.number, kept.data):
             return
 
 
@@ -60,15 +55,25 @@ def receive_signal(draft: Draft, incoming: Signal) -> Rejected | None:
     draft.emit(SignalReceived(incoming.event, incoming.data, incoming.by))
     number = state.signals_seen
     for step in list(state.listening.get(incoming.event, ())):
-        unit = state.unit(step)
-        matches = matches_wait(draft, unit, incoming.data)
-        if isinstance(matches, Failure):
-            mend.give_up(draft, unit, 0, matches)
-            return None
-        if matches:
-            take(draft, unit, number, incoming.data)
-            return None
+        if offer(draft, state.unit(step), number, incoming.data):
+            break
     return None
+
+
+def offer(draft: Draft, unit: Unit, number: int, data: Payload) -> bool:
+    """Offer a kept signal to an open wait, and say whether it was taken.
+
+    One that breaks the wait's `match` is taken too: kept, it would break it again on every resume.
+    """
+    matches = matches_wait(draft, unit, data)
+    if matches is False:
+        return False
+    draft.emit(SignalTaken(number, unit.step, unit.item))
+    if isinstance(matches, Failure):
+        mend.give_up(draft, unit, 0, matches)
+    else:
+        draft.emit(StepSucceeded(unit.step, unit.item, 0, data))
+    return True
 
 
 def receive_event(draft: Draft, incoming: DeliverEvent) -> Rejected | None:
@@ -93,9 +98,3 @@ def matches_wait(draft: Draft, unit: Unit, data: Payload) -> bool | Failure:
     if plan.match is None:
         return True
     return evaluate_truth(draft, plan.match, f"match of {plan.name}", {"event": data.value})
-
-
-def take(draft: Draft, unit: Unit, number: int, data: Payload) -> None:
-    """The wait consumes a kept signal; its data is the result."""
-    draft.emit(SignalTaken(number, unit.step, unit.item))
-    draft.emit(StepSucceeded(unit.step, unit.item, 0, data))

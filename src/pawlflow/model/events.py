@@ -14,7 +14,7 @@ from pawlflow.model.records import Record
 
 WaitKind = Literal["approval", "event", "timer", "child"]
 SkipReason = Literal["on_failure", "condition", "upstream"]
-Mode = Literal[0, 1, 2]  # 0 first or plain retry, 1 correction, 2 reassigned by a human
+Mode = Literal["plain", "correction", "reassigned"]  # plain: the first attempt, or a retry
 Rollback = Literal["none", "full", "partial"]
 
 
@@ -53,7 +53,7 @@ class StepStarted(Record, frozen=True, tag="step.started", gc=False):
     item: int
     attempt: int
     round: int
-    mode: Mode
+    mode: Mode = "plain"
 
 
 class StepWaiting(Record, frozen=True, tag="step.waiting", gc=False):
@@ -151,7 +151,7 @@ class StepCancelled(Record, frozen=True, tag="step.cancelled", gc=False):
 
 
 class LateSuccess(Record, frozen=True, tag="step.late_success", gc=False):
-    """A settled step turned out to have succeeded after all; `undo` if that must be undone."""
+    """A settled step turned out to have succeeded after all; `undo` if that joins the list."""
 
     step: int
     item: int
@@ -231,23 +231,18 @@ class InstanceUnpaused(Record, frozen=True, tag="instance.unpaused", gc=False):
 
 
 class InstanceStopping(Record, frozen=True, tag="instance.stopping", gc=False):
-    """The outcome is decided, nothing will be undone; attempts in flight are being stopped."""
+    """The outcome is decided, and whether work is undone; attempts in flight are being stopped."""
 
     outcome: Literal["failed", "cancelled"]
     step: int
     failure: Failure | None
     by: str
+    compensate: bool
     comment: Payload | None = None
 
 
 class CompensationStarted(Record, frozen=True, tag="compensation.started", gc=False):
-    """The outcome is decided and completed steps will be undone, last first."""
-
-    outcome: Literal["failed", "cancelled"]
-    step: int
-    failure: Failure | None
-    by: str
-    comment: Payload | None = None
+    """Every attempt has settled; completed steps are undone now, last first."""
 
 
 class UndoStarted(Record, frozen=True, tag="undo.started", gc=False):

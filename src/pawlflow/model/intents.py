@@ -46,7 +46,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     step: StepName
     item: int
     round: int
-    kind: Literal["run", "agent"]
+    by_agent: bool
     target: str  # the effect, or the agent's role
     role: RoleName | None  # set by a human who reassigned
     params: Payload

@@ -15,6 +15,7 @@ ADDRESS_BYTES: Final = 33  # one scheme byte, then a sha256
 SCHEME_PLAIN: Final = 0  # sha256 over (domain, tenant, canonical bytes)
 SCHEME_KEYED: Final = 1  # HMAC under the instance key, when the payload codec is on
 PAYLOAD_BYTES_MAX: Final = 16 * 1024 * 1024  # one value; above it is refused at the door
+PARTS_MAX: Final = 1_000_000  # of a value made by an expression: a second's work to write
 _UNREAD: Final = object()
 
 
@@ -72,19 +73,17 @@ def fits(value: object) -> bool:
 
     An expression can repeat a large part a thousand times at no cost; written out it would be huge.
     """
-    left = PAYLOAD_BYTES_MAX
+    size, parts = 0, 0
     rest = [value]
-    while rest and left >= 0:
+    while rest and size <= PAYLOAD_BYTES_MAX and parts <= PARTS_MAX:
         part = rest.pop()
         if isinstance(part, str | bytes):
-            left -= len(part)
-        elif isinstance(part, list):
-            left -= len(part)
-            rest += part if left >= 0 else ()
-        elif isinstance(part, dict):
-            left -= len(part)
-            rest += part.values() if left >= 0 else ()
-    return left >= 0
+            size += len(part)
+        elif isinstance(part, list | dict):
+            parts += len(part)
+            if parts <= PARTS_MAX:
+                rest += part if isinstance(part, list) else part.values()
+    return not rest and size <= PAYLOAD_BYTES_MAX and parts <= PARTS_MAX
 
 
 def address_of(data: bytes, tenant: Tenant) -> bytes:

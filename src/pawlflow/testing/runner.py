@@ -108,13 +108,17 @@ def plan_started(scenario: Scenario) -> Plan:
     try:
         return plan_of(definition_bytes(scenario.workflows[0]))
     except UnsupportedError as error:
-        hint = "CHANGELOG.md says what this version runs"
-        raise invalid(scenario, error.code, str(error), hint) from error
+        hint = "take it out, or use a version that runs it"
+        where = ("workflow", "definition")
+        raise invalid(scenario, where, error.code, str(error), hint) from error
 
 
-def invalid(scenario: Scenario, code: str, message: str, hint: str = "") -> InvalidScenarioError:
-    """An error at the scenario's own place."""
-    place = scenario.place
+def invalid(
+    scenario: Scenario, fields: tuple[str, ...], code: str, message: str, hint: str
+) -> InvalidScenarioError:
+    """An error at the first of these fields that is written."""
+    places = [scenario.places[field] for field in fields if field in scenario.places]
+    place = places[0] if places else scenario.place
     return InvalidScenarioError(
         Finding(
             file=place.file,
@@ -150,7 +154,9 @@ class Play:
         scenario = self.scenario
         start = admit_start(self.plan, scenario.input, tenant=TENANT, by=scenario.by)
         if isinstance(start, Rejected):
-            raise invalid(scenario, start.code, f"the input does not fit: {start.detail}")
+            message = f"the input does not fit the workflow: {start.detail}"
+            hint = "give what the workflow's `input` schema asks for"
+            raise invalid(scenario, ("input", "workflow", "definition"), start.code, message, hint)
         for action in scenario.script:
             self.host.schedule(action.at_ms, THEN_SCRIPT, partial(self.perform, action))
         self.host.submit(start)

@@ -46,6 +46,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     file: str
     place: Place
+    places: dict[str, Place] = {}  # of the fields of spec
     workflows: tuple[Workflow, ...]
     input: Any = msgspec.field(default_factory=dict)
     by: str = REQUESTER
@@ -105,6 +106,7 @@ def read_document(document: Document, report: Report, load_file: LoadFile) -> Sc
         name=about["name"],
         file=document.place.file,
         place=document.place,
+        places={name: document.spec.place_of(name) for name in document.spec.value},
         workflows=workflows,
         by=by,
         # Equal times keep the order of the file: Python's sort is stable.
