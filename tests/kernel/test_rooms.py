@@ -139,15 +139,15 @@ def test_steps_by_themselves_are_those_that_come_before():
     live = Live(
         "timeout: 1h\nsteps:\n"
         "  - {name: a, run: x.a, timeout: 1m}\n"
-        "  - {name: n, run: x.n, timeout: 1m}\n"
+        "  - {name: n, run: x.n, timeout: 1m, dependsOn: [a]}\n"
         "  - {name: other, run: x.o, timeout: 1m}\n"
         "  - {name: b, run: x.b, timeout: 1m, dependsOn: [a, n], with: '${ steps }'}\n"
         "output: ${ steps.map(name, name) }"
     )
     live.start()
     live.ok("other", 1)
-    live.ok("n", None)
     live.ok("a", 2)
+    live.ok("n", None)
     assert live.call("b").params.value == {"a": 2}
 
     live.ok("b", 3)
