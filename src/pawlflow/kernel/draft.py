@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from pawlflow.kernel.evolve import evolve
+from pawlflow.kernel.evolve import EVOLVE
 from pawlflow.kernel.state import RUNNING, UNDO_RUNNING, Instance, Unit, key_of
 from pawlflow.model.events import Event
 from pawlflow.model.ids import TimeMs
@@ -52,7 +52,7 @@ class Draft:
     def emit(self, event: Event) -> None:
         """Record what happened, and let it have happened."""
         self.events.append(event)
-        evolve(self.state, event)
+        EVOLVE[type(event)](self.state, event)
 
     def call(self, unit: Unit, direction: Direction) -> None:
         """Ask for the attempt that the last event started."""

@@ -129,6 +129,46 @@ class Key(Record, frozen=True, gc=False):
 class Instance:
     """A workflow instance: facts first, then what follows from them."""
 
+    __slots__ = (
+        "attempts",
+        "by",
+        "cell",
+        "closed",
+        "closing",
+        "compensating",
+        "counts",
+        "created",
+        "deadlines",
+        "doomed",
+        "fresh",
+        "input",
+        "keys",
+        "listening",
+        "made_keys",
+        "nonce",
+        "now",
+        "open",
+        "openings",
+        "order",
+        "outcome",
+        "output",
+        "paused",
+        "plan",
+        "queued",
+        "remaining",
+        "rollback",
+        "rules",
+        "signals",
+        "signals_seen",
+        "started",
+        "turn",
+        "undo_list",
+        "undoing",
+        "undone_failed",
+        "units",
+        "waits",
+    )
+
     def __init__(self, cell: CellId, plan: Plan) -> None:
         self.cell = cell
         self.plan = plan

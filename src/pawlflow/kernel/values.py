@@ -34,7 +34,7 @@ def evaluate_payload(
     value = default if bound is None else evaluate(draft, bound, extra)
     if isinstance(value, Failure):
         return value
-    if fits(value):
+    if bound is None or fits(value):
         try:
             return draft.payload(value)
         except (CodecError, PayloadError) as error:

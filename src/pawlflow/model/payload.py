@@ -74,15 +74,16 @@ def fits(value: object) -> bool:
     An expression can repeat a large part a thousand times at no cost; written out it would be huge.
     """
     size, parts = 0, 0
-    rest = [value]
+    rest: list[Any] = [[value]]
     while rest and size <= PAYLOAD_BYTES_MAX and parts <= PARTS_MAX:
-        part = rest.pop()
-        if isinstance(part, str | bytes):
-            size += len(part)
-        elif isinstance(part, list | dict):
-            parts += len(part)
-            if parts <= PARTS_MAX:
-                rest += part if isinstance(part, list) else part.values()
+        whole = rest.pop()
+        parts += len(whole)
+        for part in whole.values() if type(whole) is dict else whole:
+            kind = type(part)
+            if kind is str or kind is bytes:
+                size += len(part)
+            elif kind is dict or kind is list:
+                rest.append(part)
     return not rest and size <= PAYLOAD_BYTES_MAX and parts <= PARTS_MAX
 
 
