@@ -4,6 +4,7 @@
 PYTHON ?= python3
 JOBS ?= auto
 HYPOTHESIS_PROFILE ?= ci
+FUZZ_RUNS ?= 1000000
 
 # A checkout this user may not write to keeps its environments and caches in the user's cache folder.
 HOMELESS := $(shell for d in . .venv .venv-demo .cache; do test ! -e $$d || test -w $$d || echo no; done)
@@ -70,8 +71,10 @@ bench: $(DEV_SELF) ## measure; bench/README.md says how to read the figures
 	$(PY) -m bench
 
 nightly: HYPOTHESIS_PROFILE = nightly
-nightly: $(DEV_SELF) ## everything: slow tests, 20,000 examples per property
+nightly: $(DEV_SELF) ## everything: slow tests, 20,000 examples per property, fuzzing, figures
 	$(PY) $(PYTEST) -n $(JOBS) -m 'slow or not slow' -o timeout=7200
+	for target in tests/fuzz/fuzz_*.py; do $(PY) $$target -atheris_runs=$(FUZZ_RUNS) || exit 1; done
+	$(PY) -m bench.kernel --gate
 
 COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --system-certs $(LOCK)
