@@ -68,6 +68,10 @@ class Table:
             schema["required"] = list(self.required)
         return schema
 
+    def schema_with(self, how: str, *names: str) -> Schema:
+        """The same, where `oneOf` or `anyOf` these fields must be there."""
+        return {**self.schema(), how: [{"required": [name]} for name in names]}
+
 
 def read_fields(node: Node, table: Table, report: Report) -> dict[str, Any]:
     """The readable fields of a mapping, by their names in the shape."""
@@ -239,7 +243,8 @@ def name_of(pattern: re.Pattern[str], what: str, reserved: frozenset[str] = froz
             return BAD
         return value
 
-    return Reader(read, {"type": "string", "pattern": f"^{form}$"})
+    schema: Schema = {"type": "string", "pattern": f"^{form}$"}
+    return Reader(read, {**schema, "not": {"enum": sorted(reserved)}} if reserved else schema)
 
 
 def name_hint(value: str, pattern: re.Pattern[str]) -> str:

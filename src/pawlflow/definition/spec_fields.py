@@ -178,8 +178,7 @@ def nodes_only(node: Node, report: Report, name: str) -> Any:
 
 def steps_of(table: Table) -> Reader:
     """The list of steps; how each is read is in `table`."""
-    one_kind = [{"required": [kind]} for kind in KINDS if kind in table.fields]
-    step = {**table.schema(), "oneOf": one_kind}
+    step = table.schema_with("oneOf", *(kind for kind in KINDS if kind in table.fields))
     return Reader(nodes_only, {"type": "array", "items": step, "minItems": 1})
 
 
@@ -205,7 +204,9 @@ SPEC_TABLE = Table(
         ),
         "rate": Field("rate", struct(Keyed, RATE_TABLE), "starts per key and time"),
         "trigger": Field(
-            "trigger", Reader(read_trigger, TRIGGER_TABLE.schema()), "what starts it by itself"
+            "trigger",
+            Reader(read_trigger, TRIGGER_TABLE.schema_with("anyOf", "event", "schedule")),
+            "what starts it by itself",
         ),
         "effects": Field("effects", list_of(EFFECT, "effects"), "the effects steps may run"),
         "budget": Field("budget", struct(dict, BUDGET_TABLE), "limits of spending"),

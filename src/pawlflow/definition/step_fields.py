@@ -160,7 +160,11 @@ STEP_TABLE = Table(
             choice("fail", "retry", "escalate"),
             "fail (default, then onFailure), retry by the policy, or hand to a human",
         ),
-        "undo": Field("undo", Reader(read_undo, UNDO_TABLE.schema()), "how the step is undone"),
+        "undo": Field(
+            "undo",
+            Reader(read_undo, UNDO_TABLE.schema_with("oneOf", "run", "agent")),
+            "how the step is undone",
+        ),
         "undoOnFailure": Field("undo_on_failure", FLAG, "true: undone also when it failed"),
         "mutates": Field("mutates", FLAG, "false: read-only, never undone; default true"),
         "irreversible": Field("irreversible", FLAG, "true: cannot be undone, so gate it"),
