@@ -25,7 +25,9 @@ show check order.yaml || refused=$?
 cd "$OLDPWD"
 [ "$refused" = 3 ] || { say "The mistake should have been refused with exit code 3, not $refused."; exit 1; }
 
-say "4. The rules of the engine are written as scenarios too. All of them:"
-show test scenarios
+say "4. The rules of the engine are written as scenarios too, each in a file of its own. All of them:"
+printf '\n  $ pawl test scenarios --crash-everywhere\n'
+"$pawl" test scenarios --crash-everywhere >"$scratch/rules" || { cat "$scratch/rules"; exit 1; }
+tail -n 1 "$scratch/rules"
 
 say "That was the demo. Next: README.md, the files in examples/, and make test."

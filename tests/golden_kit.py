@@ -18,6 +18,8 @@ def golden_of(request: pytest.FixtureRequest) -> Golden:
         if rewrite:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        assert path.read_bytes() == data, f"{name} changed; journals out there look like the file"
+        assert path.read_bytes() == data, (
+            f"{name} changed, and journals out there look like it: guard the change by `rules`"
+        )
 
     return same

@@ -74,7 +74,7 @@ def test_test_as_json_holds_everything_there_is_to_know(shop):
     assert scenario["failures"] == []
     assert set(scenario["actual"]) == {
         *("state", "rollback", "steps", "undo", "attempts", "order", "events", "lens"),
-        *("elapsed_ms", "output", "error", "feedback"),
+        *("elapsed_ms", "output", "error", "feedback", "params"),
     }
     assert scenario["actual"]["elapsed_ms"] == 90_000
     assert scenario["actual"]["output"] == {"done": True}
@@ -93,6 +93,8 @@ def test_test_as_json_holds_everything_there_is_to_know(shop):
         ("error: ship", "error: expected ship, got null"),
         ("output: {done: false}", 'output: expected {"done":false}, got {"done":true}'),
         ("feedback: {ship: 1}", "feedback.ship: expected 1, got 0"),
+        ("params: {ship: {to: ann}}", 'params.ship#1: expected {"to":"ann"}, got {}'),
+        ("params: {ship#2: {}}", "params.ship#2: there was no such attempt"),
         ("order: [ship#1, charge#1]", "order: charge#1 does not come after ship#1"),
         ("order: [ship#2]", "order: ship#2 never came"),
         ("events: [WorkflowInstanceFailed]", "events: WorkflowInstanceFailed never came"),
@@ -130,6 +132,9 @@ def test_a_run_that_got_stuck_says_where(shop):
         ("    ship: [", "    shop: [", "step.unknown"),
         ("state: completed", "state: complete", "field.value"),
         ("state: completed", "steps: {shop: failed}", "step.unknown"),
+        ("state: completed", "params: {shop#1: {}}", "step.unknown"),
+        ("state: completed", "params: {ship#x: {}}", "name.bad"),
+        ("state: completed", "params: [ship]", "field.type"),
         ("./order.yaml", "./other.yaml", "scenario.workflow"),
     ],
 )
@@ -162,6 +167,23 @@ def test_a_script_entry_may_expect_to_be_refused(shop):
     assert f"{path}:9:" in result.output
     assert "[scenario.unreached]" in result.output
     assert json.loads(pawl("test", path, "--json").stdout)["findings"]
+
+
+def test_a_failed_scenario_says_why_its_instance_ended(shop):
+    """The reason the journal holds, and what was refused of the script without being expected."""
+    changed(shop, "{ok: {}, after: 90s}", "{fail: terminal, message: it fell off the truck}")
+    changed(shop, "  expect:\n", "  script: [{at: 0s, resume: {step: ship, by: ann}}]\n  expect:\n")
+
+    result = pawl("test", shop / "shipped.yaml")
+
+    assert "ended because of ship: it fell off the truck [effect.failed]" in result.output
+    (told,) = json.loads(pawl("test", shop / "shipped.yaml", "--json").stdout)["scenarios"]
+    assert told["failure"]["step"] == "ship"
+    assert told["refused"] == []
+
+    changed(shop, "{fail: terminal, message: it fell off the truck}", "{ok: {}, after: 1s}")
+    noted = pawl("test", shop / "shipped.yaml")
+    assert "note: script: resume at 0s (line 8) was refused (step.not_escalated)" in noted.output
 
 
 def test_one_scenario_that_cannot_run_does_not_hide_the_others(shop):

@@ -37,8 +37,9 @@ def test_a_path_that_leads_nowhere_hides_no_findings(shop):
 
 
 def test_more_that_is_not_there(shop):
-    """A journal that does not exist, and a workflow where a scenario is wanted."""
+    """A journal that does not exist, a folder without one, a workflow instead of a scenario."""
     assert pawl("journal", "show", shop / "nope").exit_code == 4
+    assert pawl("journal", "verify", shop).exit_code == 0
     result = pawl("test", shop / "order.yaml")
     assert result.exit_code == 4
     assert "no document of kind: Scenario" in result.output
@@ -150,6 +151,7 @@ def test_an_unknown_verb_gets_a_suggestion():
     assert result.exit_code == 2
     assert "Did you mean 'check'?" in result.output
     assert "There is no verb 'zzz'. Verbs are:" in pawl("zzz").output
+    assert "'run' is not in this version" in pawl("run").output
 
 
 def test_help_imports_no_verb():

@@ -313,3 +313,18 @@ def test_big_plans_are_checked():
         for i in range(1, 5_000)
     )
     assert len(loaded(steps("{name: s0, run: e.x, timeout: 1m}", *far)).steps) == 5_000
+
+
+def test_a_dependency_that_could_not_be_read_is_the_only_complaint():
+    """The result is used because dependsOn was meant to be there: the cause is told, not both."""
+    text = HEAD + (
+        "spec:\n  timeout: 1h\n  steps:\n"
+        "    - {name: a, run: e.a, timeout: 1m}\n"
+        "    - name: b\n      run: e.b\n      timeout: 1m\n      depends_on: [a]\n"
+        "      with: {v: '${ steps.a.x }'}\n"
+        "    - {name: c, run: e.c, timeout: 1m, with: {v: '${ steps.a.x }'}}\n"
+    )
+    assert [(found.code, found.line) for found in errors(text)] == [
+        ("field.unknown", 11),
+        ("expression.not_ancestor", 13),
+    ]

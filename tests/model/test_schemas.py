@@ -161,9 +161,9 @@ LEAVES = {
     "bytes": st.binary(),
     "uuid": st.uuids().map(str),
     "hash": st.binary(min_size=32, max_size=32).map(lambda raw: "sha256:" + raw.hex()),
-    "dec128": st.decimals(allow_nan=False, allow_infinity=False, places=2, max_value=10**9).map(
-        str
-    ),
+    "dec128": st.decimals(
+        allow_nan=False, allow_infinity=False, places=2, min_value=-(10**9), max_value=10**9
+    ).map(str),
     "unit": st.none(),
 }
 KEYS = st.sampled_from(types.KEY_TYPES)

@@ -14,7 +14,7 @@ from pawlflow.model.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.testing.journals import tell_file, verify_file
+from pawlflow.testing.journals import tell_file, time_text, verify_file
 from pawlflow.testing.runner import run_scenario
 from tests.kernel.support import workflow
 from tests.scenarios import scenario_named
@@ -61,6 +61,12 @@ def test_a_definition_changed_in_any_byte_is_not_used():
         with pytest.raises(JournalError) as found:
             verify_file(bytes(broken))
         assert found.value.code == "journal.definition"
+
+
+def test_real_times_are_told_by_the_calendar():
+    """A scenario counts from its start; a run in the world has a date."""
+    assert time_text(90_000) == "1m30s"
+    assert time_text(1_767_225_600_000) == "2026-01-01T00:00:00.000+00:00"
 
 
 def test_a_definition_nobody_can_compile_is_named():

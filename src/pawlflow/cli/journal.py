@@ -10,7 +10,7 @@ from pawlflow.cli.output import (
     CONFLICT,
     count,
     fail,
-    find_given,
+    find_journals,
     print_json,
     read_file,
     setting,
@@ -26,7 +26,7 @@ def command(action: str, files: tuple[str, ...], as_json: bool | None, **_: Any)
     """Do it for each file; the first that is not right ends with exit 5."""
     json = bool(setting("as_json", as_json))
     told: list[dict[str, Any]] = []
-    for path in find_given(files, as_json=json):
+    for path in find_journals(files, as_json=json):
         data = read_file(path, as_json=json, bytes_max=DOCUMENT_BYTES_MAX)
         try:
             if action == "verify":

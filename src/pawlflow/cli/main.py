@@ -15,6 +15,58 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "version": ("pawlflow.cli.version", "Print the version."),
 }
 
+PLANNED: Final = frozenset(
+    [
+        "demo",
+        "dev",
+        "serve",
+        "worker",
+        "apply",
+        "plan",
+        "run",
+        "start",
+        "wait",
+        "ls",
+        "show",
+        "history",
+        "watch",
+        "why",
+        "trace",
+        "diff",
+        "signal",
+        "emit",
+        "cancel",
+        "pause",
+        "unpause",
+        "resume",
+        "reassign",
+        "retry",
+        "review",
+        "keys",
+        "tenants",
+        "replay",
+        "fork",
+        "cells",
+        "manifest",
+        "snapshot",
+        "gc",
+        "dlq",
+        "usage",
+        "quota",
+        "pools",
+        "policy",
+        "audit",
+        "sim",
+        "move",
+        "import",
+        "bench",
+        "doctor",
+        "new",
+        "backup",
+        "restore",
+        "schedules",
+    ]
+)
 INTERRUPTED: Final = 130
 GLOBALS: Final = (
     click.Option(
@@ -63,6 +115,8 @@ def unknown_verb(given: str) -> str:
     """The message for a verb that does not exist."""
     from difflib import get_close_matches  # only on this path
 
+    if given in PLANNED:
+        return f"{given!r} is not in this version: it proves workflows with `pawl test`."
     close = get_close_matches(given, VERBS, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"There is no verb {given!r}.{hint} Verbs are: {', '.join(sorted(VERBS))}."

@@ -44,6 +44,9 @@ def fail(code: str, message: str, *, exit_code: int, as_json: bool = False) -> N
 def print_findings(findings: Iterable[Finding], sources: dict[str, str]) -> None:
     """Findings as a compiler prints them: place, words, line, caret, hint."""
     for found in findings:
+        if found.code.startswith("cli."):  # about a path, not about a place in it
+            click.echo(f"{click.style('error', fg='red', bold=True)}: {found.message}", err=True)
+            continue
         color = "red" if found.severity == "error" else "yellow"
         place = click.style(f"{found.file}:{found.line}:{found.column}", bold=True)
         word = click.style(found.severity, fg=color, bold=True)
@@ -71,12 +74,15 @@ def count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def find_given(paths: Sequence[str], *, as_json: bool) -> list[Path]:
-    """The files named, which must exist."""
+def find_journals(paths: Sequence[str], *, as_json: bool) -> list[Path]:
+    """The files named, and the journals in the folders named."""
+    found: list[Path] = []
     for given in paths:
-        if not Path(given).is_file():
+        path = Path(given)
+        found += sorted(path.glob("*.journal")) if path.is_dir() else [path]
+        if not path.exists():
             fail("cli.not_found", f"no such file: {given}", exit_code=NOT_FOUND, as_json=as_json)
-    return [Path(given) for given in paths]
+    return found
 
 
 def find_files(paths: Sequence[str], *, as_json: bool) -> list[Path]:

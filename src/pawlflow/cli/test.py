@@ -157,11 +157,17 @@ def print_result(result: Result) -> None:
     crashes = f", {result.crashes} crash points" if result.crashes else ""
     sampled = " (a seeded sample; --crash-all tries all)" if result.sampled else ""
     click.echo(f"{mark} {result.name} ({count(result.turns, 'turn')}{crashes}{sampled})")
+    for refused in result.refused:
+        click.echo(f"  note: {refused}")
     if result.passed:
         return
     click.echo(f"  {result.file}")
     for found in result.failures:
         click.echo("  " + found.message.replace("\n", "\n  "))
+    if result.failure is not None:
+        step = result.failure["step"] or "the workflow"
+        why = f"{step}: {result.failure['message']} [{result.failure['code']}]"
+        click.echo(f"  the instance ended because of {why}")
     if result.open_steps:
         still = ", ".join(f"{step} {status}" for step, status in result.open_steps.items())
         click.echo(f"  the run ended with open steps: {still}")
@@ -192,4 +198,6 @@ def as_dict(result: Result) -> dict[str, Any]:
         "turns": result.turns,
         "crashes": result.crashes,
         "sampled": result.sampled,
+        "failure": result.failure,
+        "refused": result.refused,
     }

@@ -5,6 +5,7 @@ an expression must be an ancestor of the step it stands in, or its result might 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -208,10 +209,24 @@ def refuse_strangers(mentioned: list[Mention], draft: Draft, report: Report) -> 
     # A step that comes later cannot be made a dependency: that would close a circle.
     backwards = {(target, step) for step, target in strangers}
     unordered = unrelated(draft.parents, draft.order, backwards)
+    doubted = set(in_doubt(draft, report))
     for mention in mentioned:
         pair = (mention.step, draft.index[mention.name])
-        if pair in strangers:
+        if pair in strangers and mention.step not in doubted:
             refuse_stranger(mention, draft, report, later=pair[::-1] not in unordered)
+
+
+def in_doubt(draft: Draft, report: Report) -> Iterator[int]:
+    """Steps whose own fields have errors: a dependsOn may be among what could not be read."""
+    lines = sorted(found.line for found in report.findings if found.code in DOUBTS)
+    for i, step in enumerate(draft.steps if lines else ()):
+        node = step.node
+        at = bisect_left(lines, node.place.line)
+        if at < len(lines) and lines[at] <= node.source.place(node.end).line:
+            yield i
+
+
+DOUBTS = frozenset({"field.unknown", "field.type", "step.unknown"})
 
 
 def refuse_stranger(mention: Mention, draft: Draft, report: Report, *, later: bool) -> None:

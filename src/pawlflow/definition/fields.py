@@ -100,11 +100,13 @@ def read_fields(node: Node, table: Table, report: Report) -> dict[str, Any]:
 
 def refuse_unknown(node: Node, name: str, table: Table, report: Report) -> None:
     """A field nobody reads is a typing error more often than a wish."""
+    meant = suggest(name, table.fields)
+    known = "" if meant else f"; its fields are: {', '.join(table.fields)}"
     report.error(
         node.place_of(name),
         "field.unknown",
-        f"{table.part} has no field {name!r}; its fields are: {', '.join(table.fields)}",
-        suggest(name, table.fields) or "remove it, or keep notes in metadata.annotations",
+        f"{table.part} has no field {name!r}{known}",
+        meant or "remove it, or keep notes in metadata.annotations",
     )
 
 
@@ -155,13 +157,16 @@ def list_of(reader: Reader, what: str) -> Reader:
     return Reader(read, {"type": "array", "items": reader.schema})
 
 
+WORD_CUTOFF = 0.75  # of fixed words: `permanent` is not a slip for `transient`
+
+
 def choice(*values: str) -> Reader:
     """One of a few words."""
 
     def read(node: Node, report: Report, name: str) -> Any:
         if isinstance(node.value, str) and node.value in values:
             return node.value
-        near = suggest(node.value, values) if isinstance(node.value, str) else ""
+        near = suggest(node.value, values, WORD_CUTOFF) if isinstance(node.value, str) else ""
         report.error(
             node.place,
             "field.value",

@@ -80,13 +80,13 @@ def spot(found: Finding) -> tuple[str, int, int]:
     return found.file, found.line, found.column
 
 
-def suggest(word: str, known: Collection[str]) -> str:
+def suggest(word: str, known: Collection[str], cutoff: float = 0.6) -> str:
     """`did you mean ...?` when a known name is close to the word, else nothing."""
     candidates = list(islice(known, CANDIDATES_MAX))
     folded = {name.lower().replace("_", "").replace("-", ""): name for name in candidates}
     close = folded.get(word.lower().replace("_", "").replace("-", ""))
     if close is None:
-        matches = get_close_matches(word[:80], candidates, n=1, cutoff=0.6)
+        matches = get_close_matches(word[:80], candidates, n=1, cutoff=cutoff)
         close = matches[0] if matches else None
     return f"did you mean {close!r}?" if close else ""
 

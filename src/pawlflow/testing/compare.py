@@ -31,6 +31,7 @@ def compare(expect: Expect, actual: Mapping[str, Any]) -> list[Mismatch]:
         wanted = getattr(expect, field)
         for name, value in (wanted or {}).items() if wanted is not msgspec.UNSET else ():
             found += same(f"{field}.{name}", value, actual[field].get(name, 0))
+    found += called_with(expect.params, actual["params"])
     for field in ("order", "events"):
         found += in_order(field, getattr(expect, field), actual[field])
     return found
@@ -41,6 +42,16 @@ def same(field: str, expected: Any, actual: Any) -> Iterator[Mismatch]:
     if expected is not msgspec.UNSET and expected != actual:
         message = f"{field}: expected {shown(expected)}, got {shown(actual)}"
         yield Mismatch(field, expected, actual, message)
+
+
+def called_with(expected: Any, actual: Mapping[str, Any]) -> Iterator[Mismatch]:
+    """Attempts were made, with these parameters."""
+    for label, value in expected.items() if expected is not msgspec.UNSET else ():
+        if label in actual:
+            yield from same(f"params.{label}", value, actual[label])
+        else:
+            message = f"params.{label}: there was no such attempt"
+            yield Mismatch(f"params.{label}", value, None, message)
 
 
 def in_order(field: str, expected: Any, actual: Sequence[str]) -> Iterator[Mismatch]:

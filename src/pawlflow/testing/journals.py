@@ -1,7 +1,8 @@
 """Journal files of scenario runs: written, verified from their bytes alone, and told in words."""
 
 from collections.abc import Iterator
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
@@ -15,7 +16,7 @@ from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
 from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import CellId, Digest
+from pawlflow.model.ids import NO_ITEM, CellId, Digest
 from pawlflow.model.inputs import StartInstance
 from pawlflow.model.intents import Called
 from pawlflow.model.journal import Turn, payloads_of, shard_genesis
@@ -31,6 +32,7 @@ from pawlflow.model.journal_file import (
     write_journal,
 )
 from pawlflow.model.payload import Payload
+from pawlflow.testing.compare import duration_text
 from pawlflow.testing.host import Host
 
 SHARD = 0  # a scenario has one
@@ -128,32 +130,49 @@ def tell_file(data: bytes) -> Iterator[str]:
 
 def tell_turn(state: Instance, turn: Turn, sealed: Digest) -> Iterator[str]:
     """One turn: its input, what happened, what was asked for, and its hash."""
-    yield f"turn {turn.number} at {turn.stamps.now} ms, rules {turn.rules}"
+    yield f"turn {turn.number} at {time_text(turn.stamps.now)}"
     yield f"  < {told(turn.input)}"
     for event in apply_turn(state, turn):
-        step = getattr(event, "step", -1)
-        name = f" {state.plan.steps[step].name}" if isinstance(step, int) and step >= 0 else ""
         outside = ", ".join(published(state, event))
-        yield f"  {told(event)}{name}" + (f" => {outside}" if outside else "")
+        yield f"  {told(event, state.plan)}" + (f" => {outside}" if outside else "")
     for intent in turn.intents:
         word = f"for event {intent.event}" if isinstance(intent, Called) else intent.reason
         yield f"  > {tag_of(intent)} {word} {intent.id.hex()[:16]}"
     yield f"  # {sealed.hex()}"
 
 
-def told(record: Any) -> str:
-    """A record in words: its tag, and every field that says something."""
-    fields = ((name, getattr(record, name)) for name in record.__struct_fields__)
-    words = [f"{name}={told_value(value)}" for name, value in fields if value is not None]
-    return " ".join([tag_of(record), *words])
+def told(record: Any, plan: Plan | None = None) -> str:
+    """A record in words: its tag, the step it is about, and every field that says something."""
+    words = [tag_of(record)]
+    for field in msgspec.structs.fields(record):
+        value = getattr(record, field.name)
+        if plan is not None and field.name == "step":
+            words += [plan.steps[value].name] if value >= 0 else []
+        elif value is not None and value != field.default and (field.name, value) != NO_ITEM_TOLD:
+            words.append(f"{field.name}={told_value(field.name, value)}")
+    return " ".join(words)
 
 
-def told_value(value: Any) -> str:
+NO_ITEM_TOLD: Final = ("item", NO_ITEM)
+TIMES: Final = frozenset({"until", "retry_at", "at"})
+A_DECADE_MS: Final = 315_360_000_000
+
+
+def time_text(ms: int) -> str:
+    """A time: of a scenario since its start, of a real run by the calendar."""
+    if ms < A_DECADE_MS:
+        return duration_text(ms)
+    return datetime.fromtimestamp(ms / 1_000, tz=UTC).isoformat(timespec="milliseconds")
+
+
+def told_value(name: str, value: Any) -> str:
     """A field's value; payloads show what they hold."""
+    if name in TIMES:
+        return time_text(value)
     if isinstance(value, Payload):
         return "erased" if value.data is None else msgspec.json.encode(value.value).decode()
     if isinstance(value, Failure):
-        return f"{value.kind}/{value.code}/{told_value(value.detail)}"
+        return f"{value.kind}/{value.code}/{told_value('detail', value.detail)}"
     if isinstance(value, bytes):
         return value.hex()[:16]
     return str(value)

@@ -53,6 +53,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     actual: dict[str, Any]
     turns: int
     open_steps: dict[str, str] = {}  # where a run that did not close stands
+    failure: dict[str, Any] | None = None  # what decided that the instance failed
+    refused: list[str] = []  # what the engine refused of the script, where nothing was expected
     journal: bytes = b""
     crashes: int = 0
     sampled: bool = False  # only some of the crash points were tried
@@ -90,6 +92,8 @@ def run_scenario(scenario: Scenario, crash: Crash | None = None) -> Result:
         actual=actual,
         turns=len(play.host.journal),
         open_steps=still_open(play.host.cell.state),
+        failure=error_of(play.host.cell.state),
+        refused=play.refused,
         journal=journal_of(play.host, scenario.workflows[0]),
     )
 
@@ -144,6 +148,7 @@ class Play:
         self.scenario = scenario
         self.plan = plan
         self.surprises: list[Mismatch] = []
+        self.refused: list[str] = []
         self.unreached = list(scenario.script)
         self.host = Host(
             CellId(TENANT, plan.workflow, instance_id(scenario.name)), plan, self.answer, crash
@@ -170,11 +175,12 @@ class Play:
         self.unreached.remove(action)
         refusal = self.host.submit(input_of(action))
         refused = refusal is not None and action.verb != "emit"
-        if action.refused is not None and action.refused != refused:
-            said = f"refused ({refusal.code})" if refusal is not None and refused else "accepted"
+        said = f"refused ({refusal.code})" if refusal is not None and refused else "accepted"
+        where = f"script: {action.verb} at {duration_text(action.at_ms)} (line {action.place.line})"
+        if action.refused is None and refused:
+            self.refused.append(f"{where} was {said}")
+        elif action.refused is not None and action.refused != refused:
             wanted = "refused" if action.refused else "accepted"
-            at = duration_text(action.at_ms)
-            where = f"script: {action.verb} at {at} (line {action.place.line})"
             message = f"{where}: expected {wanted}, was {said}"
             self.surprises.append(Mismatch(where, wanted, said, message))
 
@@ -243,11 +249,11 @@ def input_of(action: Action) -> Input:
 def told_by(host: Host) -> dict[str, Any]:
     """Everything a scenario may ask about, told by the journal."""
     state = Instance(host.id, host.plan)
-    order: list[str] = []
+    params: dict[str, Any] = {}
     events: list[str] = []
     for event in recorded(host, state):
         events += published(state, event)
-        order += started(host.plan, event)
+        params |= called(state, event)
     end = host.now if state.closed is None else state.closed
     error = error_of(state)
     return {
@@ -256,7 +262,7 @@ def told_by(host: Host) -> dict[str, Any]:
         "steps": {plan.name: step_status(state, plan.index) for plan in host.plan.steps},
         "undo": {plan.name: step_undo(state, plan.index) for plan in host.plan.steps},
         "attempts": attempts_of(state),
-        "order": order,
+        "order": list(params),
         "events": events,
         "lens": lens(state),
         "elapsed_ms": end - (state.started or 0),
@@ -267,6 +273,7 @@ def told_by(host: Host) -> dict[str, Any]:
             for plan in host.plan.steps
             if plan.attempted
         },
+        "params": params,
     }
 
 
@@ -276,13 +283,15 @@ def recorded(host: Host, state: Instance) -> Iterator[Event]:
         yield from apply_turn(state, read_turn(data, host.payloads))
 
 
-def started(plan: Plan, event: Event) -> list[str]:
-    """The label of an attempt, if the event started one."""
+def called(state: Instance, event: Event) -> dict[str, Any]:
+    """The attempt that the event started, if any, with what it was called with."""
     if isinstance(event, StepStarted):
-        return [f"{plan.steps[event.step].name}#{event.attempt}"]
+        params = state.unit(event.step).params
+        name = f"{state.plan.steps[event.step].name}#{event.attempt}"
+        return {name: None if params is None else params.value}
     if isinstance(event, UndoStarted):
-        return [f"undo/{plan.steps[event.step].name}#{event.attempt}"]
-    return []
+        return {f"undo/{state.plan.steps[event.step].name}#{event.attempt}": event.params.value}
+    return {}
 
 
 def attempts_of(state: Instance) -> dict[str, int]:

@@ -205,6 +205,8 @@ def names_expected(expect: Node | None) -> Iterator[tuple[str, Place]]:
     parts = expect.value if expect and isinstance(expect.value, dict) else {}
     for field in ("steps", "undo", "attempts", "feedback"):
         yield from keys_of(parts.get(field))
+    for label, place in keys_of(parts.get("params")):
+        yield label.rpartition("#")[0] or label, place
     order = parts.get("order")
     if order and isinstance(order.value, list):
         for item in order.value:

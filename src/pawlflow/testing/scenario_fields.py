@@ -24,7 +24,7 @@ from pawlflow.definition.fields import (
     struct,
 )
 from pawlflow.definition.finding import Place
-from pawlflow.definition.read import Node
+from pawlflow.definition.read import Node, plain
 from pawlflow.definition.readers import EVENT, ROLE
 from pawlflow.definition.report import Report
 from pawlflow.model.failure import FailureClass
@@ -102,6 +102,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     error: str | UnsetType | None = UNSET
     output: Any = UNSET
     feedback: dict[str, int] | UnsetType = UNSET
+    params: dict[str, Any] | UnsetType = UNSET
 
 
 def step_path(text: str) -> str | None:
@@ -291,6 +292,28 @@ LENS_TABLE = Table(
         for name, states in LENSES.items()
     },
 )
+
+
+def read_params(node: Node, report: Report, name: str) -> Any:
+    """Values by attempt; a step by itself means its first attempt."""
+    if not isinstance(node.value, dict):
+        return misread(
+            report, node, name, "a mapping from attempts, as in {charge#1: {amount: 12}}"
+        )
+    found: dict[str, Any] = {}
+    for label, child in node.value.items():
+        step, hash_, number = label.rpartition("#")
+        if step_path(step if hash_ else label) is None or (hash_ and not number.isdecimal()):
+            report.error(
+                node.place_of(label),
+                "name.bad",
+                f"{name}: {label!r} is no attempt",
+                "write STEP#1, undo/STEP#1, or STEP for its first attempt",
+            )
+        found[label if hash_ else f"{label}#1"] = plain(child)
+    return found
+
+
 EXPECT_TABLE = Table(
     "expect",
     {
@@ -314,6 +337,11 @@ EXPECT_TABLE = Table(
         ),
         "output": Field("output", ANY, "of the instance"),
         "feedback": Field("feedback", by_step(COUNT), "corrections with findings delivered"),
+        "params": Field(
+            "params",
+            Reader(read_params, {"type": "object"}),
+            "what attempts were called with: STEP#1, or STEP for its first",
+        ),
     },
 )
 
