@@ -103,3 +103,14 @@ def refusal(source, **options):
     with pytest.raises(ExpressionError) as caught:
         compile_expression(source, roots=ROOTS, **options)
     return caught.value
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [("input.a and input.b", "&&"), ("input.a or input.b", "||"), ("input.a is null", "==")],
+)
+def test_words_of_other_languages_get_their_cel(source, hint):
+    """Whoever thinks in Python is told how it is written here."""
+    with pytest.raises(ExpressionError) as found:
+        compile_expression(source, roots=frozenset({"input"}))
+    assert hint in found.value.hint

@@ -45,6 +45,16 @@ def parse_braced(text: str, start: int) -> tuple[tree.Node, int]:
     return node, end + 1
 
 
+# Words of other languages, and how CEL says it.
+FOREIGN = {
+    "and": "write && for and",
+    "or": "write || for or",
+    "not": "write ! for not",
+    "is": "write == to compare",
+    "=": "write == to compare",
+}
+
+
 class Parser:
     """A cursor over the tokens; each method reads one construct of the grammar."""
 
@@ -78,7 +88,8 @@ class Parser:
     def unexpected(self, wanted: str) -> ExpressionError:
         """The next token is not what the grammar wants here."""
         found = repr(self.token.text) if self.token.text else "the end"
-        return syntax_error(f"expected {wanted}, found {found}", self.token.offset)
+        hint = FOREIGN.get(self.token.text, "")
+        return syntax_error(f"expected {wanted}, found {found}", self.token.offset, hint)
 
     def expression(self) -> tree.Node:
         """`a ? b : c ? d : e`: a loop, because only the part after the colon may go on."""
