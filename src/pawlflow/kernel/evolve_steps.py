@@ -189,7 +189,7 @@ def new_round(state: Instance, unit: Unit) -> None:
     assert unit.params is not None
     unit.past = (*unit.past, unit.params)
     unit.round += 1
-    state.made_keys[unit.step, "do"] = make_key(state, unit, "do", unit.round)
+    state.do_keys[unit.step] = make_key(state, unit, "do", unit.round)
 
 
 def on_late_success(state: Instance, event: ev.LateSuccess) -> None:

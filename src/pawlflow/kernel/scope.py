@@ -7,6 +7,8 @@ the state. Evaluating it costs what it mentions, never what the workflow holds.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from pawlflow.definition.express import Expression, Ref, Template
 from pawlflow.model.ids import CellId, StepName
 from pawlflow.model.payload import Payload
@@ -30,43 +32,39 @@ class Scope(Protocol):
 
 Extra = Mapping[str, Any]  # names that the place of an expression brings: event, command, result
 Getter = Callable[[Scope, Extra], Any]
+Source = int | Getter  # the step whose result it is, or how else the value is found
 NOTHING: Final[Extra] = {}
 
 
-class Bound:
+class Bound(msgspec.Struct, frozen=True, gc=False):
     """An expression or template tied to its places in the state."""
 
-    __slots__ = ("getters", "program")
-
-    def __init__(self, program: Expression | Template, getters: tuple[Getter, ...]) -> None:
-        self.program = program
-        self.getters = getters
+    program: Any  # Expression | Template
+    sources: tuple[Any, ...]  # of Source; numbers, where a closure would cost a plan its memory
 
     def evaluate(self, scope: Scope, extra: Extra = NOTHING) -> Any:
         """The value now. Raises ExpressionError."""
-        return self.program.evaluate([get(scope, extra) for get in self.getters])
+        values = [
+            scope.result_of(source) if type(source) is int else source(scope, extra)
+            for source in self.sources
+        ]
+        return self.program.evaluate(values)
 
 
 def bind(
     program: Expression | Template, index: Mapping[StepName, int], before: int | None = None
 ) -> Bound:
-    """Tie every name the program mentions to a getter; `steps` alone means those before a step."""
-    return Bound(program, tuple(getter_of(ref, index, before) for ref in program.refs))
+    """Tie every name the program mentions to its source; `steps` alone: those before a step."""
+    return Bound(program, tuple(source_of(ref, index, before) for ref in program.refs))
 
 
-def getter_of(ref: Ref, index: Mapping[StepName, int], before: int | None) -> Getter:
-    """The getter of one name."""
+def source_of(ref: Ref, index: Mapping[StepName, int], before: int | None) -> Source:
+    """Where the value of one name is found."""
     if ref[0] != "steps":
-        return ROOTS.get(ref[0]) or extra_getter(ref[0])
+        return ROOTS[ref[0]]
     if len(ref) == 1:
         return lambda scope, _: scope.results(before)
-    step = index[StepName(ref[1])]
-    return lambda scope, _: scope.result_of(step)
-
-
-def extra_getter(name: str) -> Getter:
-    """A name that only some places bring; null elsewhere."""
-    return lambda _, extra: extra.get(name)
+    return index[StepName(ref[1])]
 
 
 def about(scope: Scope, _: Extra) -> dict[str, Any]:
@@ -75,4 +73,12 @@ def about(scope: Scope, _: Extra) -> dict[str, Any]:
     return {"id": cell.key, "tenant": cell.tenant, "started_by": scope.by}
 
 
-ROOTS: Final[dict[str, Getter]] = {"input": lambda scope, _: scope.input.value, "instance": about}
+ROOTS: Final[dict[str, Getter]] = {
+    "input": lambda scope, _: scope.input.value,
+    "instance": about,
+    "event": lambda _, extra: extra.get("event"),
+    "command": lambda _, extra: extra.get("command"),
+    "result": lambda _, extra: extra.get("result"),
+    "item": lambda _, extra: extra.get("item"),
+    "index": lambda _, extra: extra.get("index"),
+}

@@ -139,12 +139,12 @@ class Instance:
         "counts",
         "created",
         "deadlines",
+        "do_keys",
         "doomed",
         "fresh",
         "input",
         "keys",
         "listening",
-        "made_keys",
         "nonce",
         "now",
         "open",
@@ -162,6 +162,7 @@ class Instance:
         "signals_seen",
         "started",
         "turn",
+        "undo_keys",
         "undo_list",
         "undoing",
         "undone_failed",
@@ -205,7 +206,8 @@ class Instance:
         self.openings: deque[tuple[int, int]] = deque()  # (order, step) ready, no executor needed
         self.listening: dict[str, dict[int, None]] = {}  # event -> open waits for it
         self.keys: dict[StepKey, Key] = {}
-        self.made_keys: dict[tuple[int, Direction], StepKey] = {}  # of the present rounds
+        self.do_keys: list[StepKey | None] = [None] * len(plan.steps)  # of the present rounds
+        self.undo_keys: dict[int, StepKey] = {}
         self.undoing: int | None = None
         self.undone_failed = 0
         self.deadlines: list[tuple[int, int, int]] = []  # (due, rank, step); may hold stale ones
@@ -272,9 +274,14 @@ def is_armed(state: Instance, due: int, rank: int, step: int) -> bool:
 
 def key_of(state: Instance, unit: Unit, direction: Direction) -> StepKey:
     """The step key of a unit's present round."""
-    made = state.made_keys.get((unit.step, direction))
-    if made is None:
-        made = state.made_keys[unit.step, direction] = make_key(state, unit, direction, unit.round)
+    if direction == "do":
+        made = state.do_keys[unit.step]
+        if made is None:
+            made = state.do_keys[unit.step] = make_key(state, unit, "do", unit.round)
+    else:
+        made = state.undo_keys.get(unit.step)
+        if made is None:
+            made = state.undo_keys[unit.step] = make_key(state, unit, "undo", unit.round)
     return made
 
 

@@ -30,14 +30,27 @@ Evaluate: TypeAlias = Callable[[Sequence[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expression:
-    """A compiled expression. Both functions take values parallel to `refs`."""
+class Program:
+    """Something compiled. `evaluate` and `cost` take values parallel to `refs`."""
+
+    refs: tuple[Ref, ...]  # distinct, in order of first mention
+    evaluate: Evaluate = field(repr=False)  # the value, or ExpressionError
+    run: Run = field(repr=False)
+    slots: int  # for the variables of its macros
+
+    def cost(self, values: Sequence[Any]) -> int:
+        """The units that evaluating spends."""
+        env = [*values, *spare(self.slots)]
+        self.run(env)
+        return COST_MAX - int(env[-1])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression(Program):
+    """A compiled expression."""
 
     source: str
-    refs: tuple[Ref, ...]  # distinct, in order of first mention
     ref_offsets: tuple[int, ...]  # where each is first mentioned
-    evaluate: Evaluate = field(repr=False)  # the value, or ExpressionError
-    cost: Evaluate = field(repr=False)  # the units that evaluating spends
 
 
 def compile_expression(
@@ -46,24 +59,31 @@ def compile_expression(
     """Check and compile, with or without `${ }`. Raises ExpressionError with an offset."""
     table = Table(roots, fallback)
     run = compile_node(parse_source(source), Scope(table))
-    evaluate, cost = entries(run, table)
     offsets = tuple(offset for _, offset in table.places)
-    return Expression(source, tuple(table.refs), offsets, evaluate, cost)
+    return Expression(
+        refs=tuple(table.refs),
+        evaluate=entry(run, table),
+        run=run,
+        slots=table.slots,
+        source=source,
+        ref_offsets=offsets,
+    )
 
 
-def entries(run: Run, table: Table) -> tuple[Evaluate, Evaluate]:
+def entry(run: Run, table: Table) -> Evaluate:
     """From bare values to an Env. Closures that spend nothing read the values themselves."""
-    tail = (None,) * table.slots + (COST_MAX,)
+    return metered(run, table.slots) if table.metered else cast("Evaluate", run)
 
-    def evaluate(values: Sequence[Any]) -> Any:
-        return run([*values, *tail])
 
-    def cost(values: Sequence[Any]) -> int:
-        env = [*values, *tail]
-        run(env)
-        return COST_MAX - int(env[-1])
+def metered(run: Run, slots: int) -> Evaluate:
+    """The same with room for variables, and a budget."""
+    tail = spare(slots)
+    return lambda values: run([*values, *tail])
 
-    return evaluate if table.metered else cast("Evaluate", run), cost
+
+def spare(slots: int) -> tuple[Any, ...]:
+    """What follows the values in an Env: places for variables, then what may still be spent."""
+    return (None,) * slots + (COST_MAX,)
 
 
 def compile_node(node: tree.Node, scope: Scope) -> Run:

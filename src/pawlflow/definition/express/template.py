@@ -3,36 +3,40 @@
 # Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from pawlflow.definition.express.compile import Evaluate, compile_node, constant, entries
+from pawlflow.definition.express.compile import Program, compile_node, constant, entry
 from pawlflow.definition.express.cost import Env, Run, charge_text
 from pawlflow.definition.express.errors import ExpressionError
 from pawlflow.definition.express.functions import interpolate
 from pawlflow.definition.express.parse import DEPTH_MAX, parse_braced, too_deep
-from pawlflow.definition.express.scope import Path, Ref, Scope, Table
+from pawlflow.definition.express.scope import Path, Scope, Table
 
 SECRET = "$secret"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Template:
-    """A compiled template. `evaluate` takes values parallel to `refs`."""
+class Template(Program):
+    """A compiled template."""
 
-    refs: tuple[Ref, ...]  # distinct, in order of first mention
     ref_places: tuple[tuple[Path, int], ...]  # the string and the offset in it, for each
     constant: bool  # nothing in it is evaluated
-    evaluate: Evaluate = field(repr=False)  # the value, or ExpressionError
-    cost: Evaluate = field(repr=False)  # the units that evaluating spends
 
 
 def compile_template(value: Any, *, roots: frozenset[str], fallback: str | None = None) -> Template:
     """Check and compile. Raises ExpressionError with the path of the string and an offset."""
     table = Table(roots, fallback)
     filled, run = compile_value(value, (), table)
-    evaluate, cost = entries(run or constant(filled), table)
-    return Template(tuple(table.refs), tuple(table.places), run is None, evaluate, cost)
+    whole = run or constant(filled)
+    return Template(
+        refs=tuple(table.refs),
+        evaluate=entry(whole, table),
+        run=whole,
+        slots=table.slots,
+        ref_places=tuple(table.places),
+        constant=run is None,
+    )
 
 
 def compile_value(value: Any, path: Path, table: Table) -> tuple[Any, Run | None]:
@@ -65,7 +69,11 @@ def compile_holder(value: Any, path: Path, table: Table) -> tuple[Any, Run | Non
     def fill(env: Env) -> Any:
         result = filled.copy()
         for key, run in dynamic:
-            result[key] = run(env)
+            try:
+                result[key] = run(env)
+            except ExpressionError as error:
+                error.path = (key, *error.path)
+                raise
         return result
 
     return filled, fill if dynamic else None
@@ -82,9 +90,9 @@ def compile_text(text: str, path: Path, table: Table) -> tuple[str | None, Run |
     if all(isinstance(part, str) for part in parts):
         return "".join(map(str, parts)), None
     if len(parts) == 1 and not isinstance(parts[0], str):
-        return None, located(parts[0], path)
+        return None, parts[0]
     table.metered = True
-    return None, located(joined(parts), path)
+    return None, joined(parts)
 
 
 def compile_parts(text: str, table: Table) -> list[str | Run]:
@@ -114,16 +122,3 @@ def joined(parts: list[str | Run]) -> Run:
         return "".join(texts)
 
     return run
-
-
-def located(run: Run, path: Path) -> Run:
-    """The same, with errors that name the string they come from."""
-
-    def locate(env: Env) -> Any:
-        try:
-            return run(env)
-        except ExpressionError as error:
-            error.path = path
-            raise
-
-    return locate
