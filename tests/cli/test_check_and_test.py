@@ -55,6 +55,17 @@ def test_strict_makes_errors_of_warnings(shop):
     assert (found["severity"], found["code"]) == ("error", "lint.timeout")
 
 
+def test_advice_stays_advice_under_strict(shop):
+    """Two steps side by side are sound, even if nothing joins them."""
+    path = changed(shop, ", dependsOn: [charge]", "", "order.yaml")
+
+    result = pawl("check", path, "--strict", "--json")
+
+    (found,) = json.loads(result.stdout)
+    assert (found["severity"], found["code"]) == ("warning", "lint.disconnected")
+    assert result.exit_code == 0
+
+
 def test_test_runs_scenarios_and_says_so(shop):
     """A line per scenario, then a line that counts."""
     result = pawl("test", shop)
