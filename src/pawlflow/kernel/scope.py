@@ -39,13 +39,13 @@ NOTHING: Final[Extra] = {}
 class Bound(msgspec.Struct, frozen=True, gc=False):
     """An expression or template tied to its places in the state."""
 
-    program: Any  # Expression | Template
-    sources: tuple[Any, ...]  # of Source; numbers, where a closure would cost a plan its memory
+    program: Expression | Template
+    sources: tuple[Source, ...]  # numbers, where a closure would cost a plan its memory
 
     def evaluate(self, scope: Scope, extra: Extra = NOTHING) -> Any:
         """The value now. Raises ExpressionError."""
         values = [
-            scope.result_of(source) if type(source) is int else source(scope, extra)
+            scope.result_of(source) if isinstance(source, int) else source(scope, extra)
             for source in self.sources
         ]
         return self.program.evaluate(values)
