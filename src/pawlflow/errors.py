@@ -7,6 +7,7 @@ meaning; retired codes stay, marked as such.
 from typing import Final, NamedTuple
 
 from pawlflow.definition.codes import CODES as DEFINITION_CODES
+from pawlflow.error_codes import ENGINE_CODES
 
 
 class Explanation(NamedTuple):
@@ -290,4 +291,5 @@ def explanations() -> dict[str, Explanation]:
     return {
         **{code: Explanation(*words) for code, words in DEFINITION_CODES.items()},
         **KERNEL_CODES,
+        **{code: Explanation(*words) for code, words in ENGINE_CODES.items()},
     }

@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from pawlflow.definition.shape import Edge, Gate, Retry, Step, Undo, Wait, Workflow
+from pawlflow.definition.shape import Edge, Gate, Keyed, Retry, Step, Undo, Wait, Workflow
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.state import next_deadline
 from pawlflow.kernel.step import Stepped
@@ -19,6 +19,7 @@ from pawlflow.model.inputs import (
     Tick,
     UnpauseInstance,
 )
+from pawlflow.model.system import GrantSlot, HoldInstance
 from tests.kernel.support import Live, failure, payload
 
 PEOPLE = ("ann", "bob", "zoe")
@@ -37,6 +38,7 @@ def random_workflow(random: Random) -> Workflow:
         timeout_ms=random.choice([None, 20_000, 200_000]),  # type: ignore[arg-type]
         failure_policy=random.choice(["abort", "skip", "compensate", "compensate", "retry"]),  # type: ignore[arg-type]
         max_parallel=random.choice([None, None, 1, 2]),
+        concurrency=random.choice([None, None, Keyed(key="input.n", limit=1)]),
         on_undo_failure=random.choice(["stop", "continue"]),  # type: ignore[arg-type]
         output=random.choice([None, {"all": "${ steps }"}, {"bad": "${ 1 / input.zero }"}]),
     )
@@ -44,7 +46,7 @@ def random_workflow(random: Random) -> Workflow:
 
 def random_step(random: Random, i: int, before: list[Step]) -> Step:
     """One step, leaning on some of those before it."""
-    kind = random.choice(["run", "run", "run", "agent", "sleep", "wait", "approval"])
+    kind = random.choice(["run", "run", "run", "agent", "sleep", "wait", "approval", "emit"])
     edges = tuple(
         Edge(step=step.name, require_success=random.random() < 0.2)
         for step in random.sample(before, min(len(before), random.choice([0, 1, 1, 2])))
@@ -53,17 +55,19 @@ def random_step(random: Random, i: int, before: list[Step]) -> Step:
     if kind == "sleep":
         fields["sleep_ms"] = random.choice([0, 1_000, 5_000])
     if kind == "wait":
-        match = random.choice([None, "event.n == 1", "event / 0"])
+        match = random.choice([None, "event.n == 1", "event.n == input.n", "event / 0"])
         fields["wait"] = Wait(event="e", match=match, timeout_ms=random.choice([None, 9_000]))  # type: ignore[arg-type]
     if kind == "approval":
         fields["gate"] = random_gate(random)
         fields["show"] = random.choice([None, {"n": "${ input.n }"}, "${ input.n + {} }"])
     if kind in ("run", "agent"):
         fields |= random_attempts(random)
+    if kind == "emit":
+        fields["params"] = random.choice([None, {"n": "${ input.n }"}, {"bad": "${ input.n / 0 }"}])
     return Step(
         name=f"s{i}",  # type: ignore[arg-type]
         kind=kind,  # type: ignore[arg-type]
-        target=f"x.s{i}" if kind in ("run", "agent") else "",
+        target=f"x.s{i}" if kind in ("run", "agent", "emit") else "",
         depends_on=edges,
         when=random.choice([None, None, None, "input.n == 1", "input.missing", "'text'"]),
         on_failure=random.choice([None, "abort", "skip", "compensate", "escalate"]),  # type: ignore[arg-type]
@@ -133,6 +137,8 @@ def random_input(random: Random, live: Live) -> Stepped | Rejected:
                 UnpauseInstance(by, note),
                 UnpauseInstance(by, note),
                 CancelInstance(by, note) if random.random() < 0.1 else Tick(),
+                GrantSlot(),
+                HoldInstance(random.randint(0, 2)),
             ]
         )
     )
@@ -166,8 +172,10 @@ def random_history(random: Random, turns: int = 60) -> Live:
 
 
 def push(random: Random, live: Live, turns: int) -> Live:
-    """Start an instance and push it about."""
+    """Start an instance and push it about; mostly it has its slot soon."""
     live.start({"n": random.randint(0, 1), "zero": 0})
+    if turns and random.random() < 0.8:
+        live.submit(GrantSlot())
     for _ in range(turns):
         random_input(random, live)
         if live.cell.state.closed is not None and random.random() < 0.3:

@@ -10,7 +10,7 @@ from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import compile_plan
 from pawlflow.kernel.publish import published
 from pawlflow.kernel.replay import apply_turn, fold, read_turn
-from pawlflow.kernel.step import Stepped, new_cell, step
+from pawlflow.kernel.step import RULES, Stepped, new_cell, step
 from pawlflow.kernel.summary import instance_state, step_status
 from pawlflow.model.events import Event
 from pawlflow.model.failure import Failure, failure_of
@@ -47,12 +47,17 @@ class Live:
     """One instance, driven by hand."""
 
     def __init__(
-        self, definition: Workflow | str, key: str = "i-1", tenant: Tenant = TENANT
+        self,
+        definition: Workflow | str,
+        key: str = "i-1",
+        tenant: Tenant = TENANT,
+        rules: int = RULES,
     ) -> None:
         shape = workflow(definition) if isinstance(definition, str) else definition
         self.plan = compile_plan(shape)
         self.id = CellId(tenant, WorkflowName(shape.name), InstanceId(key))
         self.cell = new_cell(self.id, self.plan)
+        self.rules = rules
         self.now = 0
         self.turns: list[Stepped] = []
         self.payloads: dict[bytes, bytes] = {}
@@ -66,7 +71,7 @@ class Live:
         height = len(self.turns) + 1
         entropy = sha256(f"{self.id.key} {height}".encode()).digest()[:16]
         stamps = Stamps(TimeMs(self.now), height, entropy)
-        outcome = step(self.cell, incoming, stamps)
+        outcome = step(self.cell, incoming, stamps, self.rules)
         if isinstance(outcome, Stepped):
             self.turns.append(outcome)
             self.calls += [intent for intent in outcome.intents if isinstance(intent, Call)]
@@ -158,6 +163,12 @@ def replayed(cell: Any, live: Live) -> Iterable[Event]:
     """Every event, just after `cell` has seen it."""
     for stepped in live.turns:
         yield from apply_turn(cell.state, read_turn(stepped.data, live.payloads))
+
+
+def sent(stepped: Stepped | Rejected) -> list[tuple[str, Input]]:
+    """What a turn sent, with the key of the cell it is for."""
+    assert isinstance(stepped, Stepped), stepped
+    return [(send.key, send.input) for send in stepped.turn.sends]
 
 
 def names(stepped: Stepped | Rejected) -> Sequence[str]:

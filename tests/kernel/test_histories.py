@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pawlflow.kernel.draft import Rejected, open_intents
+from pawlflow.kernel.draft import Rejected, calls_open, open_intents
 from pawlflow.kernel.evolve import begin_turn, evolve
 from pawlflow.kernel.replay import fold, read_turn, verify
 from pawlflow.kernel.snapshot import derived, state_bytes, state_from_bytes
@@ -21,6 +21,7 @@ from pawlflow.kernel.state import (
     UNDO_RUNNING,
     WAITING,
     Instance,
+    Unit,
     next_deadline,
 )
 from pawlflow.kernel.step import new_cell
@@ -39,6 +40,7 @@ from pawlflow.model.events import (
     UndoStarted,
 )
 from pawlflow.model.inputs import Tick
+from pawlflow.model.system import AcquireSlot, AwaitEvent, ReleaseSlot, StopAwaiting
 from tests.kernel.histories import push, random_history, random_input, random_workflow
 from tests.kernel.support import Live
 
@@ -129,11 +131,66 @@ def scanned(state: Instance) -> str:
         return state.outcome
     if state.compensating:
         return "compensating"
+    if state.started is None:
+        return "queued" if state.queued else "created"
     if any(READY <= status < WAITING for status in statuses):
         return "running"
     if ESCALATED in statuses:
         return "escalated"
     return "waiting" if WAITING in statuses else "running"
+
+
+@pytest.mark.req("R225", "R86")
+@given(SEEDS)
+def test_topics_and_slots_are_told_all_they_need(seed):
+    """By its sends alone: which waits are open, and whether a slot is asked for or given back."""
+    random = Random(seed)
+    live = random_history(random, turns=0)
+    awaited: set[tuple[str, str]] = set()
+    slots: list[type] = []
+    seen = 0
+    for _ in range(60):
+        for send in (send for turn in live.turns[seen:] for send in turn.turn.sends):
+            match send.input:
+                case AwaitEvent():
+                    assert (send.key, send.input.step) not in awaited
+                    awaited.add((send.key, send.input.step))
+                case StopAwaiting():
+                    awaited.remove((send.key, send.input.step))
+                case AcquireSlot() | ReleaseSlot():
+                    slots.append(type(send.input))
+        seen = len(live.turns)
+        state = live.cell.state
+        assert awaited == {
+            (f"$topic/{event}", live.plan.steps[step].name)
+            for event, steps in state.listening.items()
+            for step in steps
+        }
+        both = [AcquireSlot, ReleaseSlot] if state.slot else []
+        assert slots == (both if state.closed is not None else both[:1])
+        random_input(random, live)
+
+
+@pytest.mark.req("R39")
+@given(SEEDS)
+def test_what_is_in_flight_and_what_is_asked_is_known_without_looking(seed):
+    """The count of calls is that of the open intents; each question that changed was noted."""
+    random = Random(seed)
+    live = random_history(random, turns=0)
+    before: set[int] = set()
+    for _ in range(60):
+        state = live.cell.state
+        assert calls_open(state) == len(open_intents(state))
+        now = {unit.step for unit in state.units if unit is not None and is_asked(unit)}
+        assert before ^ now <= set(state.asked)
+        before = now
+        while isinstance(random_input(random, live), Rejected) and random.random() < 0.9:
+            pass
+
+
+def is_asked(unit: Unit) -> bool:
+    """Does a human have to decide about this step?"""
+    return unit.status == ESCALATED or (unit.status == WAITING and unit.wait == "approval")
 
 
 @pytest.mark.req("R34", "R144")

@@ -20,6 +20,7 @@ from pawlflow.model.inputs import (
     UnpauseInstance,
 )
 from pawlflow.model.journal import Stamps
+from pawlflow.model.operate import DiscardInput, RedriveInput
 from tests.kernel.support import Live, payload, refused, workflow
 
 CHAIN = """
@@ -56,6 +57,8 @@ def at_gate() -> Live:
         (DeliverEvent("e", payload(1)), "event.not_awaited"),
         (Tick(), "timer.not_due"),
         (Receipt(b"x" * 16, 1, "ok"), "receipt.unknown"),
+        (DiscardInput(7, "ann"), "input.not_for_cells"),
+        (RedriveInput(7, payload(b""), "ann"), "input.not_for_cells"),
     ],
 )
 def test_what_does_not_fit_the_moment_is_refused(incoming, code):
@@ -201,10 +204,27 @@ def test_an_undo_is_settled_once_and_only_while_it_runs():
     assert live.state == "cancelled"
 
 
+def test_a_late_failure_of_an_undo_that_is_tried_again_is_refused():
+    """A failure settles its own attempt alone."""
+    live = Live(
+        "timeout: 1h\nfailurePolicy: compensate\nsteps:\n"
+        "  - {name: a, run: x.a, undo: {run: x.u, retryPolicy: {maxRetries: 1}}}\n"
+        "  - {name: b, sleep: 1m}"
+    )
+    live.start()
+    live.ok("a")
+    live.submit(CancelInstance("ann"))
+    live.fail("undo/a", "transient")
+    live.tick(1_000)
+
+    assert live.started[-1] == "undo/a#2"
+    assert refused(live.fail("undo/a", attempt=1)) == "receipt.not_awaited"
+
+
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ("concurrency: {key: input.k, limit: 1}\nsteps: [{name: a, sleep: 1s}]", "concurrency"),
+        ("rate: {key: input.k, limit: 1, per: 1m}\nsteps: [{name: a, sleep: 1s}]", "rate"),
         ("steps: [{name: a, run: x.a, forEach: input.list}]", "forEach"),
     ],
 )

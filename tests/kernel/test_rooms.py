@@ -159,8 +159,8 @@ def test_a_call_carries_its_timeout_and_who_is_to_do_it():
     """What an executor must know besides its parameters."""
     live = Live(
         "timeout: 1h\nfailurePolicy: compensate\nsteps:\n"
-        "  - {name: a, agent: Writer, timeout: 1m, undo: {run: x.u, timeout: 5s}}\n"
-        "  - {name: b, run: x.b, dependsOn: [a]}"
+        "  - {name: a, agent: Writer, timeout: 1m, heartbeat: 9s, undo: {run: x.u, timeout: 5s}}\n"
+        "  - {name: b, run: x.b, grace: 2s, dependsOn: [a]}"
     )
     live.start()
     live.ok("a")
@@ -172,6 +172,8 @@ def test_a_call_carries_its_timeout_and_who_is_to_do_it():
         ("b", False, "x.b", None),
         ("a", False, "x.u", 5_000),
     ]
+    clocks = [(call.heartbeat_ms, call.grace_ms) for call in live.calls]
+    assert clocks == [(9_000, 30_000), (None, 2_000), (None, 30_000)]
 
 
 def test_a_signal_of_another_name_is_passed_over():

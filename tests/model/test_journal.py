@@ -59,6 +59,14 @@ def test_one_turn_is_proven_without_the_others(leaves, data):
     assert not proves(other, path, merkle_root(leaves))
 
 
+def test_the_odd_leaf_at_the_end_has_the_shorter_path():
+    """It has no sibling on the lowest level, and is carried up as it is."""
+    leaves = [Digest(bytes([n]) * 32) for n in range(3)]
+
+    assert [len(merkle_path(leaves, index)) for index in range(3)] == [2, 2, 1]
+    assert proves(leaves[2], merkle_path(leaves, 2), merkle_root(leaves))
+
+
 def frames(*batches: tuple[bytes, ...]) -> list[FrameRecord]:
     """Frames over turns of one instance, chained."""
     head_hash, first, prev = shard_genesis(1), 1, instance_genesis(CELL)

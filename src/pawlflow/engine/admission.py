@@ -11,10 +11,11 @@ from pawlflow.definition.readers import compile_schema
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.state import Instance
+from pawlflow.kernel.step import Cell
 from pawlflow.model.codec import decode
 from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import Tenant
-from pawlflow.model.inputs import Receipt, StartInstance
+from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.payload import Payload
 
 VALIDATORS_MAX: Final = 1_024  # compiled schemas kept; one takes a few kilobytes
@@ -27,6 +28,20 @@ def admit_start(plan: Plan, value: Any, *, tenant: Tenant, by: str) -> StartInst
     if findings:
         return Rejected("input.invalid", "; ".join(describe(found) for found in findings))
     return StartInstance(plan.definition, Payload.of(value, tenant), by)
+
+
+def admit(cell: Cell, incoming: Input) -> Input | Rejected:
+    """Give the verdicts that the definition asks for; they are journalled with the input."""
+    state = cell.state
+    if not isinstance(state, Instance):
+        return incoming
+    if isinstance(incoming, Receipt):
+        return admit_receipt(state, incoming)
+    if isinstance(incoming, StartInstance) and state.plan.input_schema is not None:
+        findings = violations(state.plan.input_schema, incoming.input.value)
+        if findings:
+            return Rejected("input.invalid", "; ".join(describe(found) for found in findings))
+    return incoming
 
 
 def admit_receipt(state: Instance, receipt: Receipt) -> Receipt:

@@ -8,6 +8,7 @@ from collections import deque
 
 from pawlflow.kernel.state import (
     CORRECTING,
+    ESCALATED,
     PENDING,
     RANK_STEP,
     RANK_UNDO,
@@ -28,6 +29,8 @@ def move(state: Instance, unit: Unit, status: int) -> None:
         dequeue(state, unit)
     elif before == WAITING:
         stop_listening(state, unit)
+    elif before == ESCALATED:
+        state.asked.append(unit.step)
     unit.status = status
     state.counts[before] -= 1
     state.counts[status] += 1
@@ -52,6 +55,9 @@ def listen(state: Instance, unit: Unit) -> None:
     if kind == "event":
         event = state.plan.steps[unit.step].event
         state.listening.setdefault(event, {})[unit.step] = None
+        state.listened.setdefault(unit.step, False)
+    elif kind == "approval":
+        state.asked.append(unit.step)
 
 
 def stop_listening(state: Instance, unit: Unit) -> None:
@@ -60,6 +66,9 @@ def stop_listening(state: Instance, unit: Unit) -> None:
     state.waits[kind] -= 1
     if kind == "event":
         del state.listening[state.plan.steps[unit.step].event][unit.step]
+        state.listened.setdefault(unit.step, True)
+    elif kind == "approval":
+        state.asked.append(unit.step)
 
 
 def enqueue(state: Instance, unit: Unit) -> None:

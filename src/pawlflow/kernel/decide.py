@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from pawlflow.kernel import deadlines, forward, gates, mend, receipts, undo, waits
+from pawlflow.kernel import deadlines, forward, gates, mend, receipts, tell, undo, waits
 from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.state import Instance
 from pawlflow.model.events import InstancePaused, InstanceUnpaused
@@ -20,14 +20,31 @@ from pawlflow.model.inputs import (
     Tick,
     UnpauseInstance,
 )
+from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.model.system import (
+    AcquireSlot,
+    AwaitEvent,
+    Continue,
+    EmitEvent,
+    GrantSlot,
+    HoldInstance,
+    PublishDefinition,
+    ReleaseSlot,
+    StopAwaiting,
+    Subscribe,
+    Unsubscribe,
+)
 
 
 def decide(draft: Draft, incoming: Input, rules: int) -> Rejected | None:
     """Apply one input to the draft. A refusal comes before the first event, or not at all."""
-    refused = not_there(draft.state, incoming) or decide_input(draft, incoming, rules)
+    state = draft.state
+    refused = not_there(state, incoming) or decide_input(draft, incoming, rules)
     if refused is None:
         forward.advance(draft)
         undo.wind_down(draft)
+        if state.listened or state.slot:
+            tell.tell_others(draft)
     return refused
 
 
@@ -65,6 +82,14 @@ def decide_input(  # noqa: C901  # one table
             return undo.cancel(draft, incoming)
         case PauseInstance() | UnpauseInstance():
             return decide_pause(draft, incoming)
+        case GrantSlot() | HoldInstance():
+            return forward.receive_slot(draft, incoming)
+        case RedriveInput() | DiscardInput():
+            return Rejected("input.not_for_cells", type(incoming).__name__)
+        case AcquireSlot() | ReleaseSlot() | AwaitEvent() | StopAwaiting() | Subscribe():
+            return Rejected("input.misplaced", type(incoming).__name__)
+        case Unsubscribe() | EmitEvent() | Continue() | PublishDefinition():
+            return Rejected("input.misplaced", type(incoming).__name__)
         case _:
             assert_never(incoming)
 

@@ -2,12 +2,12 @@
 
 from typing import Final, Literal
 
-import msgspec
-
 from pawlflow.kernel.evolve import EVOLVE
-from pawlflow.kernel.state import RUNNING, UNDO_RUNNING, Instance, Unit, key_of
+from pawlflow.kernel.refused import Rejected as Rejected
+from pawlflow.kernel.state import RUNNING, UNDO_RUNNING, Instance, State, Unit, key_of
 from pawlflow.model.events import Event
 from pawlflow.model.ids import TimeMs
+from pawlflow.model.inputs import Input
 from pawlflow.model.intents import (
     UNPINNED,
     Call,
@@ -20,22 +20,16 @@ from pawlflow.model.intents import (
     Stopped,
     intent_id,
 )
+from pawlflow.model.journal import Send
 from pawlflow.model.payload import Payload
 
 ENGINE: Final = "engine"  # who decided, when nobody outside did
 
 
-class Rejected(msgspec.Struct, frozen=True):
-    """An input we refuse: nothing changed. `code` is stable, `detail` names the thing."""
-
-    code: str
-    detail: str = ""
-
-
 class Draft:
     """A turn in the making."""
 
-    __slots__ = ("entropy", "events", "intents", "records", "state")
+    __slots__ = ("entropy", "events", "intents", "records", "sends", "state")
 
     def __init__(self, state: Instance, entropy: bytes) -> None:
         self.state = state
@@ -43,6 +37,7 @@ class Draft:
         self.events: list[Event] = []
         self.intents: list[Intent] = []
         self.records: list[IntentRecord] = []
+        self.sends: list[Send] = []
 
     @property
     def now(self) -> TimeMs:
@@ -66,6 +61,10 @@ class Draft:
         self.intents.append(Stop(call=call, reason=reason))
         self.records.append(Stopped(call.id, reason))
 
+    def send(self, workflow: str, key: str, incoming: Input) -> None:
+        """An input for another cell of the tenant, once this turn is durable."""
+        self.sends.append(Send(workflow, key, incoming))
+
     def payload(self, value: object) -> Payload:
         """A value of this instance, addressed."""
         return Payload.of(value, self.state.cell.tenant)
@@ -82,11 +81,11 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
     assert params is not None
     key = key_of(state, unit, direction)
     return Call(
-        id=intent_id(IntentParts(asked.target, UNPINNED, params, key, attempt, state.cell)),
-        cell=state.cell,
-        key=key,
-        attempt=attempt,
-        direction=direction,
+        intent_id(IntentParts(asked.target, UNPINNED, params, key, attempt, state.cell)),
+        state.cell,
+        key,
+        attempt,
+        direction,
         step=plan.name,
         item=unit.item,
         round=unit.round,
@@ -96,6 +95,8 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
         params=params,
         feedback=() if undo else feedback_of(unit),
         timeout_ms=asked.span_ms,
+        heartbeat_ms=None if undo else plan.heartbeat_ms,
+        grace_ms=plan.grace_ms,
     )
 
 
@@ -106,8 +107,19 @@ def feedback_of(unit: Unit) -> tuple[object, ...]:
     return tuple(unit.refused.findings) or (unit.refused.message,)
 
 
-def open_intents(state: Instance) -> list[Intent]:
+def calls_open(state: State) -> int:
+    """How much is in flight, counted without looking: as many as there are open intents."""
+    if not isinstance(state, Instance):
+        return 0
+    undoing = state.undoing
+    undo = undoing is not None and state.unit(undoing).undo == UNDO_RUNNING
+    return state.counts[RUNNING] + undo
+
+
+def open_intents(state: State) -> list[Intent]:
     """All that is in flight, as it was first asked for: what recovery offers again."""
+    if not isinstance(state, Instance):
+        return []
     running = [state.unit(step) for step in sorted(state.open)]
     calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
     if state.undoing is not None and state.unit(state.undoing).undo == UNDO_RUNNING:

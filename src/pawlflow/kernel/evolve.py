@@ -25,26 +25,33 @@ from pawlflow.kernel.state import (
     Closing,
     Instance,
     Kept,
+    State,
     Unit,
     arm,
     key_of,
 )
+from pawlflow.kernel.system import registry, slots, topic
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.journal import Stamps
 
 
-def evolve(state: Instance, event: ev.Event) -> None:
+def evolve(state: State, event: ev.Event) -> None:
     """Apply one event."""
     EVOLVE[type(event)](state, event)
 
 
-def begin_turn(state: Instance, stamps: Stamps) -> None:
+def begin_turn(state: State, stamps: Stamps) -> None:
     """Set the time of the turn. What the last turn left unlooked at was settled by it."""
     state.turn += 1
     state.now = stamps.now
-    state.fresh.clear()
+    if isinstance(state, Instance):
+        state.fresh.clear()
+        if state.asked:
+            state.asked.clear()
+        if state.listened:
+            state.listened.clear()
 
 
 # Instance
@@ -55,6 +62,7 @@ def on_created(state: Instance, event: ev.InstanceCreated) -> None:
     state.nonce = event.nonce
     state.input = event.input
     state.by = event.by
+    state.slot = event.slot
     state.created = state.now
 
 
@@ -179,7 +187,7 @@ def end_undo(state: Instance, unit: Unit, undo: int, failure: Failure | None) ->
     set_undo_until(state, unit, None)
 
 
-EVOLVE: Final[dict[type, Callable[[Instance, Any], None]]] = {
+EVOLVE: Final[dict[type, Callable[[Any, Any], None]]] = {
     ev.InstanceCreated: on_created,
     ev.InstanceQueued: on_queued,
     ev.InstanceStarted: on_started,
@@ -213,4 +221,7 @@ EVOLVE: Final[dict[type, Callable[[Instance, Any], None]]] = {
     ev.UndoBackedOff: on_undo_backed_off,
     ev.UndoDone: on_undo_done,
     ev.UndoFailed: on_undo_failed,
+    **slots.EVOLVE,
+    **topic.EVOLVE,
+    **registry.EVOLVE,
 }

@@ -165,6 +165,7 @@ def on_escalated(state: Instance, event: ev.StepEscalated) -> None:
     unit = state.unit(event.step)
     unit.failure = event.failure
     move(state, unit, ESCALATED)
+    state.asked.append(unit.step)
     set_until(state, unit, None)
 
 

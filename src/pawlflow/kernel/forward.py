@@ -3,7 +3,7 @@
 from heapq import heappop
 from typing import Final
 
-from pawlflow.kernel import mend, waits
+from pawlflow.kernel import mend, tell, waits
 from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.plan import StepPlan
 from pawlflow.kernel.state import PENDING, RUNNING, Instance, Unit
@@ -21,21 +21,38 @@ from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.inputs import StartInstance
 from pawlflow.model.payload import Payload
+from pawlflow.model.system import GrantSlot, HoldInstance
 
 NONCE_BYTES: Final = 16
 
 
 def start(draft: Draft, incoming: StartInstance, rules: int) -> Rejected | None:
-    """Create, queue and start the instance in one turn."""
+    """Create, queue and start the instance in one turn, unless it needs a slot."""
     state = draft.state
     if incoming.definition != state.plan.definition:
         return Rejected("definition.unknown", incoming.definition.hex())
     if len(draft.entropy) < NONCE_BYTES:
         return Rejected("entropy.short", f"{len(draft.entropy)} bytes, {NONCE_BYTES} needed")
     nonce = draft.entropy[:NONCE_BYTES]
-    draft.emit(InstanceCreated(incoming.definition, rules, nonce, incoming.input, incoming.by))
+    created = InstanceCreated(incoming.definition, rules, nonce, incoming.input, incoming.by)
+    if state.plan.slot is not None:
+        return tell.ask_for_slot(draft, created, state.plan.slot)
+    draft.emit(created)
     draft.emit(InstanceQueued(held=False))
     draft.emit(InstanceStarted())
+    return None
+
+
+def receive_slot(draft: Draft, incoming: GrantSlot | HoldInstance) -> Rejected | None:
+    """Begin with the slot that was granted, or wait for it."""
+    state = draft.state
+    held = isinstance(incoming, HoldInstance)
+    if not state.slot or state.started is not None or (held and state.queued):
+        return Rejected("slot.not_awaited", state.cell.key)
+    if not state.queued:
+        draft.emit(InstanceQueued(held=held))
+    if not held:
+        draft.emit(InstanceStarted())
     return None
 
 
@@ -81,7 +98,7 @@ def make_ready(draft: Draft, plan: StepPlan) -> None:
 
 def params_of(draft: Draft, plan: StepPlan) -> Payload | Failure | None:
     """The value of `with`; waits and gates have none."""
-    if not plan.attempted:
+    if not plan.takes_input:
         return None
     return evaluate_payload(draft, plan.params, default={})
 

@@ -97,7 +97,7 @@ def resume(draft: Draft, incoming: ResumeStep) -> Rejected | None:
 def resumed_params(draft: Draft, unit: Unit, incoming: ResumeStep) -> Payload | Rejected | None:
     """The input of the next attempt: the same (None), edited, or one that could not be made yet."""
     plan = draft.state.plan.steps[unit.step]
-    if not plan.attempted:
+    if not plan.takes_input:
         return Rejected("step.takes_no_input", plan.name) if incoming.params else None
     if incoming.params is not None or unit.params is not None:
         return incoming.params

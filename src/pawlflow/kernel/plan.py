@@ -12,15 +12,17 @@ import msgspec
 from pawlflow.definition.canonical import definition_from_bytes, definition_hash
 from pawlflow.definition.express import compile_expression, compile_template
 from pawlflow.definition.shape import Gate, OnFailure, OnTimeout, Retry, Step, Undo, Workflow
+from pawlflow.kernel.correlate import correlation_of
 from pawlflow.kernel.scope import Bound, bind
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import Digest, DurationMs, StepName, WorkflowName
 
-Kind = Literal["run", "agent", "approval", "sleep", "wait"]
+Kind = Literal["run", "agent", "approval", "sleep", "wait", "emit"]
 
 PLANS_MAX: Final = 1_024  # definitions at work at one time; a plan of ten steps takes 20 KB
 NO_RETRY: Final = Retry(max_retries=0)
 RETRY_ONCE: Final = Retry(max_retries=1)  # failurePolicy: retry, for steps without a policy
+START_ROOTS: Final = frozenset({"input", "instance"})
 FORWARD_ROOTS: Final = frozenset({"input", "steps", "instance", "item", "index"})
 MATCH_ROOTS: Final = FORWARD_ROOTS | {"event"}
 UNDO_ROOTS: Final = FORWARD_ROOTS | {"command", "result"}
@@ -50,6 +52,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: Kind
     target: str
     attempted: bool  # made in attempts by an executor: run and agent
+    takes_input: bool  # has a `with`: these, and emit
     by_agent: bool
     needs: tuple[int, ...]  # its dependencies
     leads_to: tuple[tuple[int, bool], ...]  # (successor, does it require success?)
@@ -57,9 +60,11 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     params: Bound | None
     shown: Bound | None
     match: Bound | None
+    correlation: tuple[str, Bound] | None  # a path into the event, and what `match` wants there
     gate: Gate | None
-    event: str
+    event: str  # that is awaited or emitted
     span_ms: DurationMs | None  # timeout of an attempt or wait, expiry of a gate, length of a sleep
+    heartbeat_ms: DurationMs | None
     grace_ms: DurationMs
     retry: Retry
     max_corrections: int
@@ -69,6 +74,13 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     undo: UndoPlan | None  # only if the step mutates
     undo_on_failure: bool
     mutates: bool
+
+
+class SlotPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How many instances with the same key may run at one time."""
+
+    key: Bound
+    limit: int
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -84,6 +96,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timeout_ms: DurationMs | None
     compensates: bool  # what failurePolicy means for the instance itself: its timeout, its cancel
     max_parallel: int | None
+    slot: SlotPlan | None
     undo_continues: bool
     output: Bound | None
     input_schema: bytes | None  # canonical, for admission
@@ -130,6 +143,7 @@ def compile_plan(workflow: Workflow) -> Plan:
         timeout_ms=workflow.timeout_ms,
         compensates=workflow.failure_policy == "compensate",
         max_parallel=workflow.max_parallel,
+        slot=plan_slot(workflow),
         undo_continues=workflow.on_undo_failure == "continue",
         output=bound_template(workflow.output, FORWARD_ROOTS, index),
         input_schema=None if workflow.input is None else encode(workflow.input),
@@ -153,6 +167,7 @@ def plan_step(
         kind=step.kind,  # type: ignore[arg-type]  # the other kinds were refused above
         target=step.target,
         attempted=step.kind in ("run", "agent"),
+        takes_input=step.kind in ("run", "agent", "emit"),
         by_agent=step.kind == "agent",
         needs=tuple(index[edge.step] for edge in step.depends_on),
         leads_to=leads_to,
@@ -160,9 +175,11 @@ def plan_step(
         params=bound_template(step.params, FORWARD_ROOTS, index, i),
         shown=bound_template(step.show, FORWARD_ROOTS, index, i),
         match=bound_expression(match, MATCH_ROOTS, index, i),
+        correlation=correlation_of(match, FORWARD_ROOTS, index, i),
         gate=step.gate,
-        event=step.wait.event if step.wait else "",
+        event=step.wait.event if step.wait else step.target if step.kind == "emit" else "",
         span_ms=span_of(step),
+        heartbeat_ms=step.heartbeat_ms,
         grace_ms=step.grace_ms,
         retry=retry,
         max_corrections=step.max_corrections,
@@ -192,6 +209,14 @@ def plan_undo(undo: Undo, step: Step, retry: Retry, index: dict[StepName, int]) 
         retry=undo.retry or retry,
         span_ms=undo.timeout_ms or step.timeout_ms,
     )
+
+
+def plan_slot(workflow: Workflow) -> SlotPlan | None:
+    """Compile the concurrency of a workflow."""
+    if workflow.concurrency is None:
+        return None
+    key = bind(compile_expression(workflow.concurrency.key, roots=START_ROOTS), {})
+    return SlotPlan(key=key, limit=workflow.concurrency.limit)
 
 
 def span_of(step: Step) -> DurationMs | None:
@@ -234,7 +259,6 @@ def refuse_unsupported(workflow: Workflow) -> None:
 
 
 UNSUPPORTED_IN_WORKFLOW: Final[dict[str, Callable[[Workflow], bool]]] = {
-    "concurrency": lambda w: w.concurrency is not None,
     "rate": lambda w: w.rate is not None,
     "budget": lambda w: w.budget is not None,
     "escalation": lambda w: bool(w.escalation),
@@ -244,10 +268,8 @@ UNSUPPORTED_IN_WORKFLOW: Final[dict[str, Callable[[Workflow], bool]]] = {
 UNSUPPORTED_IN_STEP: Final[dict[str, Callable[[Step], bool]]] = {
     "forEach": lambda s: s.for_each is not None,
     "workflow": lambda s: s.kind == "workflow",
-    "emit": lambda s: s.kind == "emit",
     "policy": lambda s: s.policy is not None,
     "priority": lambda s: s.priority != 0,
-    "heartbeat": lambda s: s.heartbeat_ms is not None,
     "approval.guards": lambda s: s.gate is not None and bool(s.gate.guards),
     "approval.onReject: changes": lambda s: s.gate is not None and s.gate.on_reject == "changes",
 }

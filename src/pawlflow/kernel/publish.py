@@ -4,11 +4,12 @@ One internal event per transition; some have two names outside, some none.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pawlflow.kernel.state import CANCELLED, PENDING, Instance
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
+from pawlflow.model.system import SystemEvent
 
 
 def published(state: Instance, event: ev.Event) -> list[str]:
@@ -119,4 +120,5 @@ NAMES: Final[dict[type, str | Callable[[Instance, Any], list[str]]]] = {
     ev.InstanceCompleted: "WorkflowInstanceCompleted",
     ev.InstanceFailed: on_closed,
     ev.InstanceCancelled: on_closed,
+    **dict.fromkeys(get_args(SystemEvent), nothing),
 }

@@ -12,8 +12,9 @@ import msgspec
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.evolve import begin_turn, evolve
 from pawlflow.kernel.plan import Plan
-from pawlflow.kernel.state import Instance
+from pawlflow.kernel.state import State
 from pawlflow.kernel.step import Cell, new_cell, step
+from pawlflow.kernel.system import System
 from pawlflow.model.codec import CodecError
 from pawlflow.model.events import Event
 from pawlflow.model.ids import CellId, Digest
@@ -26,7 +27,7 @@ class Difference(msgspec.Struct, frozen=True):
     """The first place where a replay and its journal part."""
 
     turn: int
-    where: str  # "chain", "number", "payload", "input", "events[2]", "intents", "bytes"
+    where: str  # "chain", "number", "payload", "input", "events[2]", "intents", "sends", "bytes"
     recorded: str
     derived: str
 
@@ -44,7 +45,7 @@ READ_TURN: Final = reader_for(Turn)
 
 def fold(
     cell: CellId,
-    plan: Plan,
+    plan: Plan | None,
     journal: Iterable[bytes],
     payloads: Mapping[bytes, bytes],
     until: int | None = None,
@@ -61,9 +62,11 @@ def fold(
     return live
 
 
-def apply_turn(state: Instance, turn: Turn) -> Iterator[Event]:
+def apply_turn(state: State, turn: Turn) -> Iterator[Event]:
     """Let a recorded turn have happened; each event is given just after the state has seen it."""
     begin_turn(state, turn.stamps)
+    if isinstance(state, System):
+        state.rules = turn.rules
     for event in turn.events:
         evolve(state, event)
         yield event
@@ -71,7 +74,7 @@ def apply_turn(state: Instance, turn: Turn) -> Iterator[Event]:
 
 def verify(
     cell: CellId,
-    plan: Plan,
+    plan: Plan | None,
     journal: Iterable[tuple[bytes, Digest]],
     payloads: Mapping[bytes, bytes],
 ) -> Difference | None:
@@ -114,4 +117,6 @@ def first_difference(recorded: Turn, derived: Turn) -> Difference:
         return Difference(number, f"events[{i}]", repr(left), repr(right))
     if recorded.intents != derived.intents:
         return Difference(number, "intents", repr(recorded.intents), repr(derived.intents))
+    if recorded.sends != derived.sends:
+        return Difference(number, "sends", repr(recorded.sends), repr(derived.sends))
     return Difference(number, "bytes", repr(recorded), repr(derived))

@@ -7,6 +7,8 @@ equal bytes, whatever way led there.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from pawlflow.kernel.counters import line_of, listen
 from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.state import (
@@ -26,14 +28,18 @@ from pawlflow.kernel.state import (
     Closing,
     Instance,
     Kept,
+    State,
     Unit,
     arm,
     is_open,
     key_of,
     make_key,
 )
+from pawlflow.kernel.system import System
+from pawlflow.kernel.system.kinds import KINDS
 from pawlflow.model.events import Rollback
 from pawlflow.model.ids import CellId, Digest, TimeMs
+from pawlflow.model.journal import gather
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, read, write
 
@@ -66,6 +72,7 @@ class Snapshot(Record, frozen=True):
     signals: tuple[Kept, ...]
     signals_seen: int
     order: int
+    slot: str = ""
 
 
 class SnapshotError(Exception):
@@ -79,25 +86,70 @@ FACTS: Final = tuple(
 )
 
 
-def state_bytes(state: Instance) -> bytes:
+def state_bytes(state: State) -> bytes:
     """The canonical bytes of a state that exists."""
+    return write(facts_of(state))
+
+
+def facts_of(state: State) -> Record:
+    """All that a state is rebuilt from, as one record."""
+    if isinstance(state, System):
+        made: Record = KINDS[state.cell.workflow].facts_of(state)
+        return made
     facts = {name: getattr(state, name) for name in FACTS}
-    return write(
-        Snapshot(
-            format=SNAPSHOT_FORMAT,
-            definition=state.plan.definition,
-            units=tuple(touched(state)),
-            undo_list=tuple(state.undo_list),
-            signals=tuple(state.signals.values()),
-            **facts,
-        )
+    return Snapshot(
+        format=SNAPSHOT_FORMAT,
+        definition=state.plan.definition,
+        units=tuple(touched(state)),
+        undo_list=tuple(state.undo_list),
+        signals=tuple(state.signals.values()),
+        **facts,
     )
 
 
+def snapshot_payloads(state: State) -> list[Payload]:
+    """Every payload that the bytes of a state mention: what must lie beside them."""
+    found: list[Payload] = []
+    gather_all(facts_of(state), found)
+    return found
+
+
+def gather_all(record: msgspec.Struct, found: list[Payload]) -> None:
+    """The payloads of a record, of the records inside it, and of its lists of either."""
+    gather(record, found)
+    for name in record.__struct_fields__:
+        value = getattr(record, name)
+        for each in value if isinstance(value, tuple) else ():
+            if isinstance(each, Payload):
+                found.append(each)
+            elif isinstance(each, msgspec.Struct):
+                gather_all(each, found)
+
+
 def state_from_bytes(
+    data: bytes, cell: CellId, plan: Plan | None, payloads: Mapping[bytes, bytes]
+) -> State:
+    """The state that wrote these bytes. Raises SnapshotError if they belong elsewhere."""
+    if plan is None:
+        return system_from_bytes(data, cell, payloads)
+    return instance_from_bytes(data, cell, plan, payloads)
+
+
+def system_from_bytes(data: bytes, cell: CellId, payloads: Mapping[bytes, bytes]) -> System:
+    """The state of a system cell."""
+    kind = KINDS[cell.workflow]
+    found = read(kind.facts, data, payloads)
+    if found.format != kind.format:
+        raise SnapshotError(f"format {found.format} of {cell.workflow}")
+    state = kind.from_facts(found, cell)
+    state.turn, state.now, state.rules = found.turn, found.now, found.rules
+    return state
+
+
+def instance_from_bytes(
     data: bytes, cell: CellId, plan: Plan, payloads: Mapping[bytes, bytes]
 ) -> Instance:
-    """The state that wrote these bytes. Raises SnapshotError if they belong elsewhere."""
+    """The state of an instance."""
     found: Snapshot = read(Snapshot, data, payloads)
     if found.format != SNAPSHOT_FORMAT or found.definition != plan.definition:
         raise SnapshotError(f"format {found.format}, definition {found.definition.hex()}")
@@ -123,6 +175,8 @@ def rebuild(state: Instance) -> None:
     state.counts[PENDING] -= len(units)
     for unit in units:
         rebuild_unit(state, unit)
+    state.asked.clear()  # no turn has changed anything yet
+    state.listened.clear()
     if state.closed is not None:
         state.counts[CANCELLED] += state.counts[PENDING]
         state.counts[PENDING] = 0

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from pawlflow.kernel.plan import Plan
+from pawlflow.kernel.system import System
 from pawlflow.model.events import Mode, Rollback, WaitKind
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, CellId, RoleName, StepKey, TimeMs
@@ -130,6 +131,7 @@ class Instance:
     """A workflow instance: facts first, then what follows from them."""
 
     __slots__ = (
+        "asked",
         "attempts",
         "by",
         "cell",
@@ -144,6 +146,7 @@ class Instance:
         "fresh",
         "input",
         "keys",
+        "listened",
         "listening",
         "nonce",
         "now",
@@ -160,6 +163,7 @@ class Instance:
         "rules",
         "signals",
         "signals_seen",
+        "slot",
         "started",
         "turn",
         "undo_keys",
@@ -179,12 +183,12 @@ class Instance:
         self.rules = 0
         self.nonce = b""
         self.by = ""
+        self.slot = ""  # the key of the slots it needs one of, if any
         self.input: Payload = ABSENT
         self.created: TimeMs | None = None
-        self.queued = False
+        self.queued = self.paused = False
         self.started: TimeMs | None = None
         self.closed: TimeMs | None = None
-        self.paused = False
         self.closing: Closing | None = None
         self.compensating = False  # no attempt is left, undoing has begun
         self.outcome: Literal["completed", "failed", "cancelled"] | None = None
@@ -211,6 +215,9 @@ class Instance:
         self.undoing: int | None = None
         self.undone_failed = 0
         self.deadlines: list[tuple[int, int, int]] = []  # (due, rank, step); may hold stale ones
+        # What this turn changed, for those who must be told.
+        self.asked: list[int] = []  # steps that a human is asked about, or no longer; may repeat
+        self.listened: dict[int, bool] = {}  # waits for events: was it open before this turn?
 
     def unit(self, step: int) -> Unit:
         """The unit of a step, made if this is its first touch."""
@@ -241,6 +248,8 @@ class Instance:
         return {name: result for name, result in found if result is not None}
 
 
+State = Instance | System  # of a cell
+
 ABSENT: Final = Payload(b"", None)  # stands for the input before the instance exists
 
 RANK_INSTANCE: Final = 0  # the workflow's own timeout wins over all others
@@ -253,8 +262,10 @@ def arm(state: Instance, due: TimeMs, rank: int, step: int) -> None:
     heappush(state.deadlines, (due, rank, step))
 
 
-def next_deadline(state: Instance) -> tuple[TimeMs, int, int] | None:
+def next_deadline(state: State) -> tuple[TimeMs, int, int] | None:
     """The earliest deadline that still means something; stale ones are dropped on the way."""
+    if isinstance(state, System):
+        return None
     heap = state.deadlines
     while heap:
         due, rank, step = heap[0]

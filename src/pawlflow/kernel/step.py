@@ -6,9 +6,12 @@ import msgspec
 
 from pawlflow.kernel.decide import decide
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.evolve import begin_turn
+from pawlflow.kernel.evolve import EVOLVE, begin_turn
 from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.state import Instance
+from pawlflow.kernel.state import State as State
+from pawlflow.kernel.system import System, SystemDraft
+from pawlflow.kernel.system.kinds import KINDS
 from pawlflow.model.ids import CellId, Digest
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import Intent
@@ -21,7 +24,7 @@ from pawlflow.model.journal import (
     turn_hash,
 )
 
-RULES: Final = 1  # what instances started by this version are decided by
+RULES: Final = 2  # what instances started by this version are decided by
 
 
 class Cell:
@@ -29,7 +32,7 @@ class Cell:
 
     __slots__ = ("head", "state")
 
-    def __init__(self, state: Instance, head: Digest) -> None:
+    def __init__(self, state: State, head: Digest) -> None:
         self.state = state
         self.head = head
 
@@ -43,23 +46,31 @@ class Stepped(msgspec.Struct, frozen=True):
     intents: tuple[Intent, ...]
 
 
-def new_cell(cell: CellId, plan: Plan) -> Cell:
-    """A cell before its first turn."""
-    return Cell(Instance(cell, plan), instance_genesis(cell))
+def new_cell(cell: CellId, plan: Plan | None) -> Cell:
+    """A cell before its first turn. Without a plan it is a system cell."""
+    state = KINDS[cell.workflow].new(cell) if plan is None else Instance(cell, plan)
+    return Cell(state, instance_genesis(cell))
 
 
 def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = RULES) -> Stepped | Rejected:
     """Decide one input. If this raises, the live cell is spoilt: drop it and read it again.
 
-    `rules` matter only for the first turn; after that an instance is decided by its own.
+    `rules` matter only for the first turn; after that an instance is decided by its own. A system
+    cell lives for ever, and each of its turns is decided by the rules given.
     """
     state = cell.state
-    before = state.turn, state.now
+    before = state.turn, state.now, state.rules
     begin_turn(state, stamps)
-    draft = Draft(state, stamps.entropy)
-    refused = decide(draft, incoming, state.rules or rules)
+    draft: Draft | SystemDraft[System]
+    if isinstance(state, Instance):
+        draft = Draft(state, stamps.entropy)
+        refused = decide(draft, incoming, state.rules or rules)
+    else:
+        state.rules = max(state.rules, rules)
+        draft = SystemDraft(state, EVOLVE)
+        refused = KINDS[state.cell.workflow].decide(draft, incoming)
     if refused is not None:
-        state.turn, state.now = before
+        state.turn, state.now, state.rules = before
         return refused
     turn = Turn(
         TURN_FORMAT,
@@ -69,6 +80,7 @@ def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = RULES) -> Ste
         incoming,
         tuple(draft.events),
         tuple(draft.records),
+        tuple(draft.sends),
     )
     data = turn_bytes(turn)
     cell.head = turn_hash(cell.head, data)

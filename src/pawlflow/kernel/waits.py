@@ -1,4 +1,7 @@
-"""Waits: sleeps, events and signals. Open without a worker, settled by time or by what comes in."""
+"""Waits: sleeps, events and signals. Open without a worker, settled by time or by what comes in.
+
+Emitting an event is here as well: it opens and is done in one breath.
+"""
 
 from typing import Final
 
@@ -17,12 +20,13 @@ from pawlflow.model.failure import Failure
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import DeliverEvent, Signal
 from pawlflow.model.payload import Payload
+from pawlflow.model.system import TOPIC, EmitEvent, topic_key
 
 SIGNALS_MAX: Final = 1_000  # kept for waits still to open; more is somebody's mistake
 
 
 def open_wait(draft: Draft, unit: Unit) -> None:
-    """Open a sleep, a wait or a gate."""
+    """Open a sleep, a wait or a gate, or emit an event."""
     plan = draft.state.plan.steps[unit.step]
     until = None if plan.span_ms is None else TimeMs(draft.now + plan.span_ms)
     match plan.kind:
@@ -31,8 +35,19 @@ def open_wait(draft: Draft, unit: Unit) -> None:
         case "wait":
             draft.emit(StepWaiting(unit.step, unit.item, "event", until))
             take_kept_signal(draft, unit)
+        case "emit":
+            emit_event(draft, unit)
         case _:
             gates.open_gate(draft, unit, until)
+
+
+def emit_event(draft: Draft, unit: Unit) -> None:
+    """Give the event to its topic; it does not come back to this instance."""
+    assert unit.params is not None, "an emit without data was not made ready"
+    draft.emit(StepSucceeded(unit.step, unit.item, 0, unit.params))
+    state = draft.state
+    emitted = EmitEvent(unit.params, state.by, state.cell.key)
+    draft.send(TOPIC, topic_key(state.plan.steps[unit.step].event), emitted)
 
 
 def take_kept_signal(draft: Draft, unit: Unit) -> None:

@@ -11,6 +11,7 @@ from pawlflow.model.failure import Failure
 from pawlflow.model.ids import Digest, RoleName, TimeMs
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
+from pawlflow.model.system import SystemEvent
 
 WaitKind = Literal["approval", "event", "timer", "child"]
 SkipReason = Literal["on_failure", "condition", "upstream"]
@@ -26,6 +27,7 @@ class InstanceCreated(Record, frozen=True, tag="instance.created", gc=False):
     nonce: bytes
     input: Payload
     by: str
+    slot: str = ""  # the key of the slots cell it asks, if it needs a slot
 
 
 class InstanceQueued(Record, frozen=True, tag="instance.queued", gc=False):
@@ -333,4 +335,5 @@ Event = (
     | InstanceCompleted
     | InstanceFailed
     | InstanceCancelled
+    | SystemEvent
 )

@@ -4,8 +4,10 @@ from typing import Literal
 
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import Digest, RoleName, StepKey, StepName
+from pawlflow.model.operate import DiscardInput, RedriveInput
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
+from pawlflow.model.system import GrantSlot, HoldInstance, SystemInput
 
 
 class StartInstance(Record, frozen=True, tag="start", gc=False):
@@ -109,4 +111,9 @@ Input = (
     | CancelInstance
     | PauseInstance
     | UnpauseInstance
+    | RedriveInput
+    | DiscardInput
+    | GrantSlot
+    | HoldInstance
+    | SystemInput
 )

@@ -35,7 +35,7 @@ class Stopped(Record, frozen=True, tag="stop", gc=False):
 IntentRecord = Called | Stopped
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """An attempt to be carried out, with all an executor needs. Made from state when needed."""
 
     id: Digest
@@ -52,6 +52,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     params: Payload
     feedback: tuple[Any, ...]
     timeout_ms: DurationMs | None
+    heartbeat_ms: DurationMs | None  # the longest silence
+    grace_ms: DurationMs  # to settle in once it is stopped
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True, gc=False):

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Final, Literal
 
 import msgspec
+from msgspec import inspect
 
 from pawlflow.model.codec import hash_of
 from pawlflow.model.events import Event
@@ -55,7 +56,7 @@ class Disposition(Record, frozen=True, tag="disposition"):
     """An input that became no turn: refused, or put aside after it broke its cell."""
 
     cell: CellId
-    kind: Literal["rejected", "dead"]
+    kind: Literal["rejected", "dead", "redriven", "discarded"]
     code: str
     detail: Payload
     input: Input
@@ -152,16 +153,37 @@ def proves(leaf: Digest, path: Sequence[tuple[bool, Digest]], root: Digest) -> b
 def payloads_of(turn: Turn) -> list[Payload]:
     """Every payload a turn mentions, in order: what must lie beside it to read it again."""
     found: list[Payload] = []
-    for record in (turn.input, *turn.events, *turn.sends):
-        gather(record, found)
+    gather(turn.input, found)
+    for event in turn.events:
+        gather(event, found)
+    for send in turn.sends:
+        gather(send, found)
     return found
 
 
 def gather(record: msgspec.Struct, found: list[Payload]) -> None:
     """The payloads of one record and of the records inside it."""
-    for name in record.__struct_fields__:
+    fields = _MAY_HOLD.get(type(record))
+    if fields is None:
+        fields = _MAY_HOLD[type(record)] = may_hold(type(record))
+    for name in fields:
         value = getattr(record, name)
         if type(value) is Payload:
             found.append(value)
         elif isinstance(value, msgspec.Struct):
             gather(value, found)
+
+
+def may_hold(record: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a record that may hold a payload, or a record: looked up once per type."""
+    plain = (inspect.IntType, inspect.StrType, inspect.BytesType, inspect.BoolType)
+    info = inspect.type_info(record)
+    assert isinstance(info, inspect.StructType)
+    return tuple(
+        field.name
+        for field in info.fields
+        if not isinstance(field.type, plain) and not isinstance(field.type, inspect.LiteralType)
+    )
+
+
+_MAY_HOLD: Final[dict[type, tuple[str, ...]]] = {}

@@ -39,6 +39,12 @@ class Beside(Record, frozen=True):
     data: bytes
 
 
+class Besides(Record, frozen=True):
+    """The payloads that lie beside one entry of a store."""
+
+    items: tuple[Beside, ...]
+
+
 class TurnEntry(Record, frozen=True, tag="turn"):
     """A turn in a frame, with the cell it belongs to."""
 

@@ -7,13 +7,15 @@ import msgspec
 
 from pawlflow.testing.compare import Mismatch, shown
 from pawlflow.testing.host import Crash
-from pawlflow.testing.runner import Result, run_scenario
+from pawlflow.testing.runner import HostOn, Result, run_scenario
 from pawlflow.testing.scenario import Scenario
 
 TURNS_MAX: Final = 200  # crash points grow with turns, and each costs a whole run
 
 
-def crash_everywhere(scenario: Scenario, calm: Result, *, everything: bool = False) -> Result:
+def crash_everywhere(
+    scenario: Scenario, calm: Result, *, everything: bool = False, host: HostOn | None = None
+) -> Result:
     """Crash before and after the commit of every turn; nothing may come out differently."""
     turns = list(range(1, calm.turns + 1))
     sampled = calm.turns > TURNS_MAX and not everything
@@ -22,7 +24,7 @@ def crash_everywhere(scenario: Scenario, calm: Result, *, everything: bool = Fal
     points = [Crash(turn, when) for turn in turns for when in ("before", "after")]
     failures = list(calm.failures)
     for point in points:
-        again = run_scenario(scenario, point)
+        again = run_scenario(scenario, point, host)
         failures += differences(point, calm.actual, again)
     return msgspec.structs.replace(calm, failures=failures, crashes=len(points), sampled=sampled)
 

@@ -1,7 +1,8 @@
-"""A small host in memory and virtual time: one instance, its journal, and a scripted world.
+"""A host for scenarios: the real shard on a real store, in virtual time, with a scripted world.
 
-It keeps the engine's promises in the plainest way: a turn is journalled before anything leaves, a
-crash loses all that was not journalled, and after it every open intent is offered again.
+The engine here is the one that runs in production. Only time is virtual, and the world answers as
+the scenario says. A crash throws the engine away at a commit; what was acknowledged stays, and what
+was not comes again.
 """
 
 from collections.abc import Callable
@@ -10,18 +11,25 @@ from typing import Final, Literal
 
 import msgspec
 
-from pawlflow.engine.admission import admit_receipt
-from pawlflow.kernel.draft import Rejected, open_intents
+from pawlflow.definition.shape import Workflow
+from pawlflow.engine import requests
+from pawlflow.engine.actions import Accepted, Append, Notify, Publish, Reply, Stopped
+from pawlflow.engine.cells import rebuild
+from pawlflow.engine.drivers import Engine
+from pawlflow.engine.places import mail_of
+from pawlflow.engine.shard import Shards
+from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import Plan
-from pawlflow.kernel.replay import Difference, fold, verify
+from pawlflow.kernel.replay import Difference, verify
 from pawlflow.kernel.snapshot import state_bytes
-from pawlflow.kernel.state import next_deadline
-from pawlflow.kernel.step import Cell, Stepped, new_cell, step
+from pawlflow.kernel.state import Instance, next_deadline
+from pawlflow.kernel.step import RULES
 from pawlflow.model.codec import hash_of
 from pawlflow.model.ids import CellId, Digest, TimeMs
-from pawlflow.model.inputs import Input, Receipt, Tick
-from pawlflow.model.intents import Call, Intent, Stop
-from pawlflow.model.journal import Stamps, payloads_of
+from pawlflow.model.inputs import Input, Receipt, StartInstance
+from pawlflow.model.intents import Call, Stop
+from pawlflow.projections.reading import story_of
+from pawlflow.store.port import Store, StoreError
 
 FIRST_ANSWERS: Final = 0  # at one instant: what is done counts as done,
 THEN_TIMERS: Final = 1  # then time is up,
@@ -29,7 +37,7 @@ THEN_SCRIPT: Final = 2  # and then somebody acts on what they see
 
 
 class Crash(msgspec.Struct, frozen=True):
-    """Where the host is to die: before or after the commit of a turn."""
+    """Where the engine is to die: before or after the commit of a turn of the instance."""
 
     turn: int
     when: Literal["before", "after"]
@@ -42,12 +50,37 @@ class Planned(msgspec.Struct, frozen=True):
     receipts: tuple[Receipt, ...]
 
 
+World = Callable[[], Store]  # a new store, or the same one again
+
+
 class LostError(Exception):
     """A crash changed the state: a defect in Pawl, never in a workflow."""
 
 
+class VirtualClock:
+    """Time that passes when the host says so; chance that depends on how often it was asked."""
+
+    def __init__(self, name: str) -> None:
+        self.time = TimeMs(0)
+        self.name = name
+        self.asked = 0
+
+    def now(self) -> TimeMs:
+        """The virtual time."""
+        return self.time
+
+    def stopwatch(self) -> float:
+        """Stepping takes no time here."""
+        return 0.0
+
+    def entropy(self) -> bytes:
+        """The next sixteen bytes."""
+        self.asked += 1
+        return hash_of("scenario", self.name, self.asked)[:16]
+
+
 class Host:
-    """One instance under virtual time."""
+    """One instance under virtual time, and the system cells it talks to."""
 
     def __init__(
         self,
@@ -55,83 +88,141 @@ class Host:
         plan: Plan,
         answer: Callable[[Call], Planned | None],
         crash: Crash | None,
+        store: Callable[[], Store],
     ) -> None:
         self.id = cell
         self.plan = plan
         self.answer = answer
         self.crash = crash
-        self.now = TimeMs(0)
-        self.journal: list[tuple[bytes, Digest]] = []
-        self.payloads: dict[bytes, bytes] = {}
-        self.cell: Cell = new_cell(cell, plan)
+        self.clock = VirtualClock(cell.key)
+        self.open_store = store
+        self.store = store()
         self.agenda: list[tuple[int, int, int, Receipt | Callable[[], None]]] = []
         self.planned = 0
         self.known: dict[Digest, bool] = {}  # calls the world has, and whether they still count
+        self.tokens = 0
+        self.waiting: dict[int, tuple[CellId, Input]] = {}  # handed in, not answered yet
+        self.answers: dict[int, Accepted | Rejected] = {}
+        self.journal: list[tuple[bytes, Digest]] = []  # as the store has it in the end
+        self.payloads: dict[bytes, bytes] = {}
+        self.rules = RULES
+        self.engine = self.begin()
 
     # The engine's side
 
-    def submit(self, incoming: Input) -> Rejected | None:
-        """Decide an input, journal the turn, and only then let anything out."""
-        admitted = self.admit(incoming)
-        stepped = step(self.cell, admitted, self.stamps())
-        if isinstance(stepped, Rejected):
-            return stepped
-        if self.crash == Crash(stepped.turn.number, "before"):
-            self.crash = None
-            self.restart()
-            return self.submit(incoming)  # it was never acknowledged: it comes again
-        self.append(stepped)
-        if self.crash == Crash(stepped.turn.number, "after"):
-            self.crash = None
-            self.restart_unchanged()
-        else:
-            self.publish(stepped.intents)
-        return None
+    @property
+    def now(self) -> TimeMs:
+        """The virtual time."""
+        return self.clock.time
 
-    def admit(self, incoming: Input) -> Input:
-        """Give verdicts where the definition asks for them."""
-        if isinstance(incoming, Receipt):
-            return admit_receipt(self.cell.state, incoming)
-        return incoming
+    @property
+    def state(self) -> Instance:
+        """The state of the instance, live or read."""
+        address = (self.id.tenant, self.id.key)
+        live = self.engine.core.hot.get(address)
+        if live is None:
+            image = self.store.load([address]).get(address)
+            live = None if image is None else rebuild(image, self.plan)
+        if live is None or live.cell is None or not isinstance(live.cell.state, Instance):
+            return Instance(self.id, self.plan)
+        return live.cell.state
 
-    def stamps(self) -> Stamps:
-        """Time and chance for the next turn; chance is a function of its place."""
-        height = len(self.journal) + 1
-        return Stamps(self.now, height, hash_of("scenario", self.id.key, height)[:16])
+    def begin(self) -> "CrashingEngine":
+        """An engine that owns the store from now on."""
+        return CrashingEngine(self)
 
-    def append(self, stepped: Stepped) -> None:
-        """The commit."""
-        self.journal.append((stepped.data, stepped.hash))
-        for payload in payloads_of(stepped.turn):
-            if payload.data is not None:
-                self.payloads[payload.addr] = payload.data
+    def know(self, workflow: Workflow) -> None:
+        """Make a workflow known, as `pawl apply` does."""
+        request = requests.publish(workflow, self.id.tenant, "scenario")
+        refused = self.submit(request, requests.registry_cell(self.id.tenant))
+        assert refused is None, refused
 
-    def restart(self) -> None:
-        """Forget everything, read the journal, offer what is open again."""
-        self.cell = fold(self.id, self.plan, [data for data, _ in self.journal], self.payloads)
-        self.publish(tuple(open_intents(self.cell.state)))
+    def submit(self, incoming: Input, cell: CellId | None = None) -> Rejected | None:
+        """Hand in an input and let the engine work until it is durable, or refused.
 
-    def restart_unchanged(self) -> None:
-        """Restart, and see that nothing was lost."""
-        before = state_bytes(self.cell.state)
-        self.restart()
-        if state_bytes(self.cell.state) != before:
-            raise LostError(f"after turn {len(self.journal)} the journal tells another state")
+        Starts and receipts come again after a crash, as their senders would send them: they are
+        known by their ids. What people do goes by mail, which a crash neither loses nor doubles.
+        """
+        if not isinstance(incoming, StartInstance | Receipt):
+            return self.post(cell or self.id, incoming)
+        self.tokens += 1
+        token = self.tokens
+        self.waiting[token] = (cell or self.id, incoming)
+        self.engine.core.submit(cell or self.id, incoming, token)
+        self.pump()
+        outcome = self.answers.pop(token)
+        return outcome if isinstance(outcome, Rejected) else None
+
+    def post(self, cell: CellId, incoming: Input) -> Rejected | None:
+        """Put an input into the mailbox, as a second terminal does."""
+        [number] = self.store.post([mail_of(cell, incoming)])
+        self.engine.core.poked()
+        self.pump()
+        taken = self.store.answer(number)
+        assert taken is not None, "the engine left mail behind"
+        return Rejected(taken.code, taken.detail) if taken.code else None
+
+    def pump(self) -> None:
+        """Let the engine work; if it dies, another one takes over."""
+        while True:
+            try:
+                self.engine.drain()
+            except CrashNow as crashed:
+                self.restart(crashed.before)
+            else:
+                return
+
+    def restart(self, before: bytes | None) -> None:
+        """A new engine on the same store: everything in memory is gone."""
+        self.store.close()
+        self.store = self.open_store()
+        self.engine = self.begin()
+        state = self.state
+        if before is not None and state_bytes(state) != before:
+            raise LostError("after a crash the journal tells another state")
+        for token, (cell, incoming) in list(self.waiting.items()):
+            self.engine.core.submit(cell, incoming, token)
+
+    def answered(self, reply: Reply) -> None:
+        """What became of an input."""
+        self.waiting.pop(reply.token, None)
+        self.answers[reply.token] = reply.outcome
+
+    def deliver(self, cell: CellId, incoming: Input) -> Rejected | None:
+        """Hand in an input for another cell."""
+        return self.submit(incoming, cell)
+
+    def finish(self) -> None:
+        """Read what the store says of the instance."""
+        if self.store.story((self.id.tenant, self.id.key)) is not None:
+            story = story_of(self.store, self.id.tenant, self.id.key)
+            self.journal, self.payloads = story.turns, story.payloads
 
     def verify(self) -> Difference | None:
         """Decide the whole journal again."""
         return verify(self.id, self.plan, self.journal, self.payloads)
 
+    def close(self) -> None:
+        """Give the store back."""
+        self.store.close()
+
     # The world's side
 
-    def publish(self, intents: tuple[Intent, ...]) -> None:
+    def publish(self, action: Publish) -> None:
         """Hand calls and stops to the world; it does each call once, however often it is told."""
-        for intent in intents:
+        for intent in action.intents:
             if isinstance(intent, Stop):
                 self.stop(intent)
             elif intent.id not in self.known:
                 self.known[intent.id] = True
                 self.plan_answer(intent)
+
+    def notify(self, action: Notify) -> None:
+        """Nobody watches."""
+
+    def stopped(self, action: Stopped) -> None:
+        """A scenario's store does not fail."""
+        raise StoreError(action.code, action.message)
 
     def plan_answer(self, call: Call) -> None:
         """Put the answer to a call on the agenda."""
@@ -158,21 +249,56 @@ class Host:
 
     def run(self) -> None:
         """Let time pass until the instance is closed or nothing more can happen."""
-        while self.cell.state.closed is None:
-            due = next_deadline(self.cell.state)
+        while (state := self.state).created is not None and state.closed is None:
+            due = next_deadline(state)
             timer = None if due is None else (int(due[0]), THEN_TIMERS)
             if self.agenda and (timer is None or self.agenda[0][:2] < timer):
                 at, _, _, what = heappop(self.agenda)
-                self.now = TimeMs(max(self.now, at))
+                self.clock.time = TimeMs(max(self.now, at))
                 if isinstance(what, Receipt):
                     self.submit(what)
                 else:
                     what()
             elif timer is not None:
-                self.now = TimeMs(max(self.now, timer[0]))
-                self.submit(Tick())
+                self.clock.time = TimeMs(max(self.now, timer[0]))
+                self.pump()
             else:
                 return
+
+
+class CrashNow(BaseException):
+    """The engine dies here."""
+
+    def __init__(self, before: bytes | None) -> None:
+        self.before = before  # the state that must be found again
+
+
+class CrashingEngine(Engine):
+    """The engine, with one appointment."""
+
+    def __init__(self, host: Host) -> None:
+        core = Shards(host.store.claim(), host.clock)
+        super().__init__(core, host.store, host.clock, host)
+        self.host = host
+        self.reply = host.answered
+
+    def append(self, action: Append) -> None:
+        """Commit, unless this is where to die."""
+        crash = self.host.crash
+        numbers = self.numbers(action) if crash is not None else set()
+        if crash is not None and crash.turn in numbers:
+            self.host.crash = None
+            if crash.when == "before":
+                raise CrashNow(None)
+            self.store.append(action.batch)
+            raise CrashNow(state_bytes(self.host.state))
+        super().append(action)
+
+    def numbers(self, action: Append) -> set[int]:
+        """The turns of the instance in this batch."""
+        refs = {h.ref for h in action.batch.heads if h.cell.key == self.host.id.key}
+        entries = (entry for frame in action.batch.frames for entry in frame.entries)
+        return {entry.number for entry in entries if entry.ref in refs}
 
 
 def answers(what: object, gone: tuple[bytes, int]) -> bool:

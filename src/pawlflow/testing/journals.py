@@ -14,6 +14,7 @@ from pawlflow.kernel.publish import published
 from pawlflow.kernel.replay import Difference, apply_turn, read_turn, verify
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
+from pawlflow.kernel.system.kinds import KINDS
 from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, CellId, Digest
@@ -81,12 +82,15 @@ def verify_file(data: bytes) -> Verdict:
     return Verdict(*counts)
 
 
-def plans_of(journal: Journal) -> Iterator[tuple[CellId, Plan]]:
-    """Every instance with the plan it was started under."""
+def plans_of(journal: Journal) -> Iterator[tuple[CellId, Plan | None]]:
+    """Every instance with the plan it was started under; system cells have none."""
     definitions = {hash_of_bytes(data): data for data in journal.definitions}
     for cell, turns in journal.turns.items():
         for number, (data, _) in enumerate(turns, start=1):
             readable(data, journal, number)
+        if cell.workflow in KINDS:
+            yield cell, None
+            continue
         first = read_turn(turns[0][0], journal.payloads).input
         if not isinstance(first, StartInstance) or first.definition not in definitions:
             raise JournalError("journal.definition", 1, f"no definition for {cell.key}")
@@ -113,19 +117,38 @@ def tell_file(data: bytes) -> Iterator[str]:
     """A journal in words, turn by turn: the text beside each golden journal."""
     journal = read_journal(data)
     for cell, plan in plans_of(journal):
-        yield f"{plan.workflow} v{plan.version} {cell.tenant}/{cell.key}"
-        yield f"definition {plan.definition.hex()}"
-        state = Instance(cell, plan)
-        for turn_data, sealed in journal.turns[cell]:
-            yield ""
-            yield from tell_turn(state, read_turn(turn_data, journal.payloads), sealed)
-        yield ""
-        yield f"{instance_state(state)}, rollback {state.rollback}, {state.turn} turns"
+        yield from tell_instance(cell, plan, journal) if plan else tell_system(cell, journal)
     for disposed in journal.dispositions:
         yield ""
         yield f"{disposed.kind} {disposed.code}: {told(disposed.input)}"
     yield ""
     yield f"head {journal.head.hex()} at {journal.last}"
+
+
+def tell_instance(cell: CellId, plan: Plan, journal: Journal) -> Iterator[str]:
+    """An instance, from its definition to its state."""
+    yield f"{plan.workflow} v{plan.version} {cell.tenant}/{cell.key}"
+    yield f"definition {plan.definition.hex()}"
+    state = Instance(cell, plan)
+    for turn_data, sealed in journal.turns[cell]:
+        yield ""
+        yield from tell_turn(state, read_turn(turn_data, journal.payloads), sealed)
+    yield ""
+    yield f"{instance_state(state)}, rollback {state.rollback}, {state.turn} turns"
+
+
+def tell_system(cell: CellId, journal: Journal) -> Iterator[str]:
+    """A system cell, turn by turn."""
+    yield f"{cell.tenant}/{cell.key}"
+    for data, sealed in journal.turns[cell]:
+        turn = read_turn(data, journal.payloads)
+        yield ""
+        yield f"turn {turn.number} at {time_text(turn.stamps.now)}"
+        yield f"  < {told(turn.input)}"
+        yield from (f"  {told(event)}" for event in turn.events)
+        yield from (f"  -> {send.key} {told(send.input)}" for send in turn.sends)
+        yield f"  # {sealed.hex()}"
+    yield ""
 
 
 def tell_turn(state: Instance, turn: Turn, sealed: Digest) -> Iterator[str]:
@@ -138,6 +161,7 @@ def tell_turn(state: Instance, turn: Turn, sealed: Digest) -> Iterator[str]:
     for intent in turn.intents:
         word = f"for event {intent.event}" if isinstance(intent, Called) else intent.reason
         yield f"  > {tag_of(intent)} {word} {intent.id.hex()[:16]}"
+    yield from (f"  -> {send.key} {told(send.input)}" for send in turn.sends)
     yield f"  # {sealed.hex()}"
 
 

@@ -3,8 +3,9 @@
 `actual` is told from the journal's bytes alone, never from what the host remembers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -35,12 +36,17 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.intents import Call
 from pawlflow.model.payload import Payload
+from pawlflow.model.system import EmitEvent, topic_cell
+from pawlflow.store.memory import Memory, MemoryStore
+from pawlflow.store.sqlite import SqliteStore
 from pawlflow.testing.compare import Mismatch, compare, duration_text
 from pawlflow.testing.host import THEN_SCRIPT, Crash, Host, Planned
 from pawlflow.testing.journals import journal_of
 from pawlflow.testing.scenario import Action, Answer, Scenario
 
 TENANT: Final = Tenant("default")
+HostOn = Callable[[CellId, Plan, Callable[[Call], Planned | None], Crash | None], Host]
+TOPICS_SINCE_RULES: Final = 2  # before them a broadcast came straight to the instance
 AT_ONCE: Final = Answer(ok={})  # what a step without a stub answers
 
 
@@ -73,10 +79,16 @@ class InvalidScenarioError(Exception):
         super().__init__(finding.message)
 
 
-def run_scenario(scenario: Scenario, crash: Crash | None = None) -> Result:
-    """Run it once. Raises InvalidScenarioError if the file asks for what cannot be."""
-    play = Play(scenario, plan_started(scenario), crash)
+def run_scenario(
+    scenario: Scenario, crash: Crash | None = None, host: HostOn | None = None
+) -> Result:
+    """Run it once. Raises InvalidScenarioError if the file asks for what cannot be.
+
+    It runs on the real shard over a memory store; `host` may put it on another store.
+    """
+    play = Play(scenario, plan_started(scenario), crash, host or on_memory)
     play.run()
+    play.host.finish()
     actual = told_by(play.host)
     failures = [*play.surprises, *compare(scenario.expect, actual)]
     difference = play.host.verify()
@@ -91,11 +103,32 @@ def run_scenario(scenario: Scenario, crash: Crash | None = None) -> Result:
         failures=failures,
         actual=actual,
         turns=len(play.host.journal),
-        open_steps=still_open(play.host.cell.state),
-        failure=error_of(play.host.cell.state),
+        open_steps=still_open(play.host.state),
+        failure=error_of(play.host.state),
         refused=play.refused,
         journal=journal_of(play.host, scenario.workflows[0]),
     )
+
+
+def on_memory(
+    cell: CellId, plan: Plan, answer: Callable[[Call], Planned | None], crash: Crash | None
+) -> Host:
+    """A host on a new store in memory; a crash leaves the store, not the engine."""
+    shared = Memory()
+    return Host(cell, plan, answer, crash, lambda: MemoryStore(shared))
+
+
+def on_file(path: Path) -> HostOn:
+    """Hosts on a new SQLite file each."""
+
+    def host(
+        cell: CellId, plan: Plan, answer: Callable[[Call], Planned | None], crash: Crash | None
+    ) -> Host:
+        for old in path.parent.glob(path.name + "*"):
+            old.unlink()
+        return Host(cell, plan, answer, crash, lambda: SqliteStore(path))
+
+    return host
 
 
 def still_open(state: Instance) -> dict[str, str]:
@@ -144,15 +177,14 @@ def instance_id(name: str) -> InstanceId:
 class Play:
     """One run of a scenario: the host, the stubs behind it, and the script in front."""
 
-    def __init__(self, scenario: Scenario, plan: Plan, crash: Crash | None) -> None:
+    def __init__(self, scenario: Scenario, plan: Plan, crash: Crash | None, host: HostOn) -> None:
         self.scenario = scenario
         self.plan = plan
         self.surprises: list[Mismatch] = []
         self.refused: list[str] = []
         self.unreached = list(scenario.script)
-        self.host = Host(
-            CellId(TENANT, plan.workflow, instance_id(scenario.name)), plan, self.answer, crash
-        )
+        cell = CellId(TENANT, plan.workflow, instance_id(scenario.name))
+        self.host = host(cell, plan, self.answer, crash)
 
     def run(self) -> None:
         """Start, and let everything happen."""
@@ -164,6 +196,8 @@ class Play:
             raise invalid(scenario, ("input", "workflow", "definition"), start.code, message, hint)
         for action in scenario.script:
             self.host.schedule(action.at_ms, THEN_SCRIPT, partial(self.perform, action))
+        for workflow in scenario.workflows:
+            self.host.know(workflow)
         self.host.submit(start)
         self.host.run()
         for action in self.unreached:
@@ -173,8 +207,8 @@ class Play:
     def perform(self, action: Action) -> None:
         """Act from outside, and see whether the engine agrees."""
         self.unreached.remove(action)
-        refusal = self.host.submit(input_of(action))
-        refused = refusal is not None and action.verb != "emit"
+        refusal = self.submit(action)
+        refused = refusal is not None
         said = f"refused ({refusal.code})" if refusal is not None and refused else "accepted"
         where = f"script: {action.verb} at {duration_text(action.at_ms)} (line {action.place.line})"
         if action.refused is None and refused:
@@ -183,6 +217,18 @@ class Play:
             wanted = "refused" if action.refused else "accepted"
             message = f"{where}: expected {wanted}, was {said}"
             self.surprises.append(Mismatch(where, wanted, said, message))
+
+    def submit(self, action: Action) -> Rejected | None:
+        """Bring an action to its cell: an event to its topic, which accepts it, heard or not."""
+        incoming = input_of(action)
+        if not isinstance(incoming, DeliverEvent):
+            return self.host.submit(incoming)
+        if self.host.rules >= TOPICS_SINCE_RULES:
+            emitted = EmitEvent(incoming.data, action.by, "")
+            self.host.deliver(topic_cell(TENANT, incoming.event), emitted)
+        else:
+            self.host.submit(incoming)
+        return None
 
     def too_late(self, action: Action) -> InvalidScenarioError:
         """`refused` on an entry that is never reached says nothing: the file is wrong."""

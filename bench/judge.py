@@ -1,0 +1,127 @@
+"""Judging against a peer: its runs, the best of some, ratios, and a table of gates.
+
+A line is one measurement as a program prints it: a JSON object with `engine` and `mode`.
+"""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+
+from bench.timing import circumstances
+
+HERE: Final = Path(__file__).parent
+OUT: Final = Path(os.environ.get("BENCH_OUT") or HERE / "out")
+PEER: Final = Path(os.environ.get("BENCH_PEER") or HERE.parent / ".venv-bench" / "bin" / "python")
+FOLDER: Final = "/var/tmp"  # by convention a disk, where /tmp may be memory
+PEER_SECONDS_MAX: Final = 120
+
+Line = dict[str, Any]
+Measure = Callable[[], Line]
+
+
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
+    """A promise: what was measured, and the limit it must keep to."""
+
+    name: str
+    measured: float
+    limit: float
+    bound: Literal["at least", "at most"]
+    unit: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Is the promise kept?"""
+        if self.bound == "at least":
+            return self.measured >= self.limit
+        return self.measured <= self.limit
+
+
+class PeerMissingError(Exception):
+    """The peer is not installed; the message says how to."""
+
+
+# Measuring
+
+
+def best_of(times: int, measure: Measure, *, least: str) -> Line:
+    """Measure so often; the line whose field `least` is the smallest is the figure."""
+    return best_of_each(times, {"only": measure}, least=least)["only"]
+
+
+def best_of_each(times: int, measures: Mapping[str, Measure], *, least: str) -> dict[str, Line]:
+    """The same for several, in turn: a noisy minute meets each of them."""
+    rounds = [{name: measure() for name, measure in measures.items()} for _ in range(times)]
+    return {name: min((line[name] for line in rounds), key=by(least)) for name in measures}
+
+
+def by(field: str) -> Callable[[Line], float]:
+    """Order lines by a field."""
+    return lambda line: float(line[field])
+
+
+def peer(script: str, mode: str, **options: object) -> Line:
+    """One run of a peer's script by its own interpreter; in_flight=8 becomes --in-flight 8."""
+    if not PEER.exists():
+        raise PeerMissingError(f"there is no {PEER}; `make peers` makes it")
+    command = [str(PEER), str(HERE / "peers" / f"{script}.py"), mode]
+    for name, value in options.items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
+    ran = subprocess.run(
+        command, check=True, text=True, stdout=subprocess.PIPE, timeout=PEER_SECONDS_MAX
+    )
+    (line,) = read_lines(ran.stdout)
+    return line
+
+
+def read_lines(text: str) -> list[Line]:
+    """The lines of a program's output that are JSON objects; others are chatter."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def ratio(ours: Line, theirs: Line, field: str) -> float:
+    """How many times the peer's figure ours is."""
+    assert theirs[field] > 0, f"the peer has no {field}: {theirs}"
+    return float(ours[field] / theirs[field])
+
+
+# Judging
+
+
+def show_gates(gates: Iterable[Gate]) -> None:
+    """Print the table."""
+    rows = [gate_row(gate) for gate in gates]
+    wide = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [f"{cell:{width}}" for cell, width in zip(row, wide, strict=True)]
+        print("  ".join(cells).rstrip())
+
+
+def gate_row(gate: Gate) -> tuple[str, str, str, str]:
+    """One promise in words."""
+    measured = f"{number(gate.measured)} {gate.unit}".rstrip()
+    return gate.name, measured, f"{gate.bound} {number(gate.limit)}", "pass" if gate.ok else "FAIL"
+
+
+def number(value: float) -> str:
+    """A figure with as many digits as one reads."""
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:,.3g}"
+
+
+def failed(gates: Iterable[Gate]) -> list[str]:
+    """The names of the promises that were not kept."""
+    return [gate.name for gate in gates if not gate.ok]
+
+
+def write_report(name: str, gates: list[Gate], lines: list[Line]) -> Path:
+    """Keep gates and lines for other programs: OUT/NAME.json."""
+    judged = [{**msgspec.to_builtins(gate), "ok": gate.ok} for gate in gates]
+    OUT.mkdir(parents=True, exist_ok=True)
+    path = OUT / f"{name}.json"
+    body = {**circumstances(), "gates": judged, "lines": lines}
+    path.write_text(json.dumps(body, indent=2) + "\n")
+    return path

@@ -1,0 +1,197 @@
+"""The composition root: the one place that names adapters.
+
+It opens stores by URL, puts an engine on one, and gives the two doors in: through the engine of
+this process, or, where another process owns the store, through the mailbox.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from pawlflow.engine.actions import Accepted, Notify, Publish, Stopped
+from pawlflow.engine.clock import Clock, SystemClock
+from pawlflow.engine.drivers import Engine, Outside
+from pawlflow.engine.places import mail_of
+from pawlflow.engine.shard import Limits, Shards
+from pawlflow.kernel.draft import Rejected
+from pawlflow.model.ids import CellId, InstanceId
+from pawlflow.model.inputs import Input
+from pawlflow.store.memory import MemoryStore
+from pawlflow.store.poke import Pokes, poke
+from pawlflow.store.port import SHARDS, Store, StoreError, Taken
+from pawlflow.store.sqlite import SqliteStore
+from pawlflow.store.sqlite_backup import backup, restore
+
+DEFAULT_URL: Final = "sqlite:///.pawl/pawl.db"
+ANSWER_S_MAX: Final = 10.0  # for another process to take a request
+LOOK_S: Final = (0.001, 0.05)  # between two looks at the answer: first, and at most
+DRIVERS: Final = ("inline", "thread")
+
+
+class UrlError(StoreError):
+    """A URL that names no store this version knows."""
+
+
+def path_of(url: str) -> Path | None:
+    """The file behind a URL; None for memory. Raises UrlError."""
+    if url in ("memory:", "memory://"):
+        return None
+    if url.startswith("sqlite:///"):
+        path = Path(url.removeprefix("sqlite:///")).expanduser()
+        if path.name:
+            return path
+    if url.startswith(("postgresql://", "postgres://")):
+        raise UrlError("store.url", "PostgreSQL is not in this version: use sqlite:///PATH")
+    raise UrlError("store.url", f"{url!r} is no store: use sqlite:///PATH or memory:")
+
+
+def open_store(url: str) -> Store:
+    """A store to read from and post to; `claim` makes this process its owner."""
+    path = path_of(url)
+    return MemoryStore() if path is None else SqliteStore(path)
+
+
+def second_handle(store: Store) -> Store:
+    """Another handle on the same store, for another thread."""
+    if isinstance(store, MemoryStore):
+        return MemoryStore(store.shared)
+    assert isinstance(store, SqliteStore)
+    return SqliteStore(store.path)
+
+
+def pokes_of(store: Store) -> Pokes | None:
+    """Where the owner of a store hears that there is mail."""
+    return Pokes(store.path) if isinstance(store, SqliteStore) else None
+
+
+def engine_on(
+    store: Store,
+    outside: Outside,
+    *,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
+    recover: bool = True,
+) -> Engine:
+    """Own a store and put an engine on it. Raises StoreError if another process owns it."""
+    clock = clock or SystemClock()
+    core = Shards(store.claim(), clock, limits=limits)
+    if not recover:
+        core.recover_after = None
+    return Engine(core, store, clock, outside)
+
+
+class Nobody:
+    """Effects wait in the journal: whoever runs the engine next carries them out."""
+
+    def publish(self, action: Publish) -> None:
+        """Leave it for later."""
+
+    def notify(self, action: Notify) -> None:
+        """Nobody watches."""
+
+    def stopped(self, action: Stopped) -> None:
+        """Say why, where the request was made."""
+        raise StoreError(action.code, action.message)
+
+
+def request(store: Store, cell: CellId, incoming: Input) -> Accepted | Rejected:
+    """Hand in an input from outside: by mail to the owner, or as the owner for a moment.
+
+    Durable when this returns. Raises StoreError("store.busy") if an owner does not answer in time;
+    the request is in its mailbox then, and will be taken.
+    """
+    [number] = store.post([mail_of(cell, incoming)])
+    until = time.monotonic() + ANSWER_S_MAX
+    wait = LOOK_S[0]
+    while (taken := store.answer(number)) is None:
+        if not owned_elsewhere(store):
+            with momentary_owner(store) as engine:
+                if engine is not None:
+                    engine.drain()
+                    continue
+        if time.monotonic() > until:
+            message = "the owner has not answered yet; the request is in its mailbox"
+            raise StoreError("store.busy", message)
+        time.sleep(wait)
+        wait = min(2 * wait, LOOK_S[1])
+    return outcome_of(taken, cell.key)
+
+
+def owned_elsewhere(store: Store) -> bool:
+    """Does another process own the store? If so, it is told that there is mail."""
+    return isinstance(store, SqliteStore) and poke(store.path)
+
+
+@contextmanager
+def momentary_owner(store: Store) -> Iterator[Engine | None]:
+    """Own the store just long enough to commit; None if somebody else was faster."""
+    own = second_handle(store)
+    try:
+        try:
+            engine: Engine | None = engine_on(own, Nobody(), recover=False)
+        except StoreError as error:
+            if error.code != "store.owned":
+                raise
+            engine = None
+        yield engine
+    finally:
+        own.close()
+
+
+def outcome_of(taken: Taken, key: InstanceId) -> Accepted | Rejected:
+    """What became of a request."""
+    return Rejected(taken.code, taken.detail) if taken.code else Accepted(key, 0)
+
+
+# For `pawl backup`, `pawl restore` and `pawl doctor`: what only an adapter can do or know
+
+
+def backup_store(url: str, to: Path, progress: Callable[[int, int], object] | None = None) -> None:
+    """Copy a store into a file while it is at work; durable when this returns."""
+    backup(file_of(url), to.absolute(), progress)
+
+
+def restore_store(url: str, source: Path) -> Path | None:
+    """Put a backup in the place of a store that nobody owns; gives where the old one is kept."""
+    return restore(source.absolute(), file_of(url).absolute())
+
+
+def examine(url: str, *, deep: bool = False) -> dict[str, Any]:
+    """What an operator may want to know of a store, and what is wrong with it. Changes nothing."""
+    path = file_of(url)
+    store = SqliteStore(path)
+    try:
+        wrong = store.integrity() if deep else store.quick_check()
+        ends: list[str] = []
+        for head in store.heads(range(SHARDS)):
+            try:
+                store._check_end(head)  # noqa: SLF001
+            except StoreError as error:
+                ends.append(str(error))
+        log = path.with_name(path.name + "-wal")
+        return store.facts() | {
+            "wal": log.stat().st_size if log.exists() else 0,
+            "free": shutil.disk_usage(path.parent).free,
+            "damage": wrong,
+            "ends": ends,
+        }
+    finally:
+        store.close()
+
+
+def libraries() -> dict[str, str]:
+    """The versions of what the stores are made of."""
+    return {"apsw": apsw.apsw_version(), "sqlite": apsw.sqlite_lib_version()}
+
+
+def file_of(url: str) -> Path:
+    """The file behind a URL. Raises UrlError if there is none."""
+    path = path_of(url)
+    if path is None:
+        raise UrlError("store.url", "what is in memory is gone with its process: name a file")
+    return path

@@ -1,0 +1,1 @@
+"""Effects: what happens outside, after the commit that asked for it. Receipts come back."""

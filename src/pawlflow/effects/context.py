@@ -1,0 +1,59 @@
+"""The context of an attempt: what a step's function may know about it, and say during it."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from pawlflow.model.intents import Call
+
+
+class Transient(Exception):  # noqa: N818  # users raise it: a word, not an error class of ours
+    """The attempt failed, and may well succeed when it is made again."""
+
+
+class Terminal(Exception):  # noqa: N818
+    """The attempt failed for good: no retry will help."""
+
+
+class Correctable(Exception):  # noqa: N818
+    """The result is not good enough yet; the findings go to the next round as feedback."""
+
+    def __init__(self, findings: Any, message: str = "") -> None:
+        self.findings = findings if isinstance(findings, list) else [findings]
+        super().__init__(message or "; ".join(str(each) for each in self.findings))
+
+
+class Cancelled(Exception):  # noqa: N818
+    """The attempt is no longer wanted; a function in a thread learns of it by its heartbeat."""
+
+
+class Context:
+    """What a step's function may ask for as `ctx`."""
+
+    def __init__(self, call: Call, beat: Callable[[], None]) -> None:
+        self.key = str(UUID(bytes=bytes(call.key)))
+        self.attempt = call.attempt
+        self.feedback = list(call.feedback)
+        self.tenant = call.cell.tenant
+        self.instance = call.cell.key
+        self.workflow = call.cell.workflow
+        self.step = call.step
+        self.undo = call.direction == "undo"
+        self.lines: list[str] = []
+        self._beat = beat
+        self.cancelled = False  # set once the attempt is no longer wanted
+
+    def heartbeat(self) -> None:
+        """Say that the attempt is alive. Raises Cancelled once it is no longer wanted."""
+        self._beat()
+        if self.cancelled:
+            raise Cancelled(f"attempt {self.attempt} of {self.step} is no longer wanted")
+
+    def log(self, message: str) -> None:
+        """Keep a line with the attempt."""
+        if len(self.lines) < LINES_MAX:
+            self.lines.append(str(message)[:LINE_MAX])
+
+
+LINES_MAX = 200  # kept with an attempt
+LINE_MAX = 2_000  # characters of one

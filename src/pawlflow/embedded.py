@@ -1,0 +1,353 @@
+"""`Pawl`: an engine in this process.
+
+A store, the shards it owns, and the functions that carry out effects. Leaving it loses nothing;
+entering it again goes on with everything that was in flight.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import msgspec
+
+from pawlflow.app import DEFAULT_URL, engine_on, open_store, pokes_of, second_handle
+from pawlflow.definition.canonical import definition_bytes
+from pawlflow.definition.shape import Workflow
+from pawlflow.effects.registry import Registry
+from pawlflow.effects.runner import CONCURRENCY, Runner
+from pawlflow.engine import requests
+from pawlflow.engine.actions import Notify, Publish, Stopped
+from pawlflow.engine.admission import admit_start
+from pawlflow.engine.clock import SystemClock, time_ordered_id
+from pawlflow.engine.drivers import Driver, InlineDriver, ThreadDriver
+from pawlflow.engine.shard import Limits
+from pawlflow.files import load_path
+from pawlflow.kernel.draft import Rejected
+from pawlflow.kernel.plan import Plan, plan_of
+from pawlflow.model.codec import CodecError
+from pawlflow.model.ids import CellId, InstanceId, Tenant
+from pawlflow.model.inputs import Input, Receipt, StartInstance
+from pawlflow.model.payload import PayloadError
+from pawlflow.runs import NOTHING, Closed, Run, closed_by
+from pawlflow.store.port import Address, Store
+from pawlflow.trouble import Conflict, NoExecutor, NotFound, PawlError, Refused
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Pawl:
+    """An engine in this process: `async with Pawl("sqlite:///pawl.db") as pawl: ...`."""
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        tenant: str = "default",
+        driver: Literal["inline", "thread"] = "inline",
+        concurrency: int = CONCURRENCY,
+        limits: Limits | None = None,
+    ) -> None:
+        self.url = url
+        self.tenant = Tenant(tenant)
+        self.driver_kind = driver
+        self.limits = limits
+        self.registry = Registry()
+        self.concurrency = concurrency
+        self.workflows: dict[str, tuple[Workflow, Plan]] = {}
+        self.unpublished: dict[str, Workflow] = {}
+        self.publishing: asyncio.Future[None] | None = None
+        self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
+        self.changing: dict[Address, list[asyncio.Future[None]]] = {}
+        self.trouble: Stopped | None = None
+        self.store: Store | None = None
+
+    # Coming and going
+
+    async def __aenter__(self) -> Self:
+        """Own the store, and go on with everything in flight."""
+        loop = asyncio.get_running_loop()
+        self.store = open_store(self.url)
+        self.clock = SystemClock()
+        engine = engine_on(self.store, self, clock=self.clock, limits=self.limits)
+        self.reader = second_handle(self.store)
+        self.runner = Runner(self.registry, self.deliver, concurrency=self.concurrency)
+        made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
+        self.driver: Driver = made(engine, loop)
+        self.pokes = pokes_of(self.store)
+        if self.pokes is not None:
+            loop.add_reader(self.pokes.fileno(), self.poked)
+        waiting, self.unpublished = self.unpublished, {}
+        await self.publish_all(waiting)
+        self.driver.poke()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop. What is in flight is in the journal, and goes on when somebody enters again."""
+        if self.pokes is not None:
+            asyncio.get_running_loop().remove_reader(self.pokes.fileno())
+            self.pokes.close()
+        await self.runner.close()
+        await self.driver.close()
+        self.reader.close()
+        if self.store is not None:
+            self.store.close()
+        self.store = None
+
+    def poked(self) -> None:
+        """Another process says that there is mail."""
+        if self.pokes is not None:
+            self.pokes.drain()
+        self.driver.poke()
+
+    # What workflows consist of
+
+    def load(self, *paths: str | Path) -> list[str]:
+        """Read workflows from files and folders; they are published when the engine runs."""
+        found = [each for path in paths for each in load_path(Path(path))]
+        for workflow in found:
+            self.add(workflow)
+        return [workflow.name for workflow in found]
+
+    def add(self, workflow: Workflow) -> None:
+        """Make a workflow known under its name."""
+        self.workflows[workflow.name] = (workflow, plan_of(definition_bytes(workflow)))
+        self.unpublished[workflow.name] = workflow
+
+    def effect(self, name: str) -> Callable[[F], F]:
+        """Let a function carry out an effect: `@pawl.effect("git.checkout")`."""
+
+        def register(fn: F) -> F:
+            self.registry.add(name, fn)
+            self.offered()
+            return fn
+
+        return register
+
+    def agent(self, role: str) -> Callable[[F], F]:
+        """Let a function do the tasks of an agent's role: `@pawl.agent("technical-writer")`."""
+
+        def register(fn: F) -> F:
+            self.registry.add_agent(role, fn)
+            self.offered()
+            return fn
+
+        return register
+
+    def register(self, *found: Callable[..., Any] | ModuleType) -> list[str]:
+        """Register steps, or every step of a module, under their own names."""
+        names: list[str] = []
+        for each in found:
+            if isinstance(each, ModuleType):
+                names += self.registry.add_module(each)
+            else:
+                name = getattr(each, "name", each.__name__)
+                self.registry.add(name, each)
+                names.append(name)
+        self.offered()
+        return names
+
+    def offered(self) -> None:
+        """Calls that waited for an executor may have one now."""
+        if self.store is not None:
+            self.runner.registered()
+
+    async def publish_all(self, waiting: dict[str, Workflow]) -> None:
+        """Publish what was loaded and is not known to the store yet."""
+        cell = requests.registry_cell(self.tenant)
+        futures = [
+            self.driver.submit(cell, requests.publish(workflow, self.tenant, "python"))
+            for workflow in waiting.values()
+        ]
+        for future in futures:
+            outcome = await future
+            if isinstance(outcome, Rejected) and outcome.code != "definition.same":
+                raise refusal(outcome)
+
+    # Starting and acting
+
+    async def start(  # what a start consists of
+        self,
+        workflow: str | Workflow,
+        input: Any = None,  # the word of the documents
+        *,
+        id: str | None = None,
+        tenant: str | None = None,
+        by: str = "python",
+    ) -> Run:
+        """Start an instance; durable when this returns. The same id and input: the same run."""
+        plan = await self.plan_for(workflow)
+        self.refuse_orphans(plan)
+        whose = Tenant(tenant or self.tenant)
+        key = InstanceId(id or time_ordered_id(self.clock.now(), self.clock.entropy()))
+        requests.instance_cell(whose, key)
+        start = begin(plan, {} if input is None else input, whose, by)
+        if isinstance(start, Rejected):
+            raise refusal(start)
+        cell = CellId(whose, plan.workflow, key)
+        size = len(start.input.data or b"")
+        outcome = await self.driver.submit(cell, start, size, fresh=id is None)
+        if isinstance(outcome, Rejected):
+            raise refusal(outcome)
+        return Run(self, whose, key)
+
+    async def plan_for(self, workflow: str | Workflow) -> Plan:
+        """The plan of a workflow that was loaded, or that the store knows."""
+        if isinstance(workflow, Workflow):
+            if self.workflows.get(workflow.name, (None,))[0] is not workflow:
+                self.add(workflow)
+            workflow = workflow.name
+        if self.unpublished:
+            waiting, self.unpublished = self.unpublished, {}
+            self.publishing = asyncio.ensure_future(self.publish_all(waiting))
+        if self.publishing is not None:
+            await self.publishing
+            self.publishing = None
+        if workflow in self.workflows:
+            return self.workflows[workflow][1]
+        for known in self.reader.published(self.tenant):
+            if known.name == workflow:
+                return plan_of(self.reader.definitions([known.definition])[known.definition])
+        names = ", ".join(sorted(self.workflows)) or "none"
+        raise NotFound("workflow.unknown", f"no workflow {workflow!r}; loaded are: {names}")
+
+    def refuse_orphans(self, plan: Plan) -> None:
+        """Name the effects that nobody could carry out, before anything starts."""
+        missing = [
+            each.target
+            for each in plan.steps
+            if each.attempted and not self.registry.knows(each.target, by_agent=each.by_agent)
+        ]
+        missing += [
+            each.undo.target
+            for each in plan.steps
+            if each.undo and not self.registry.knows(each.undo.target, by_agent=each.undo.by_agent)
+        ]
+        if missing:
+            raise NoExecutor(plan.workflow, sorted(set(missing)))
+
+    def run(self, id: str, tenant: str | None = None) -> Run:
+        """A run that was started before."""
+        whose = Tenant(tenant or self.tenant)
+        key = InstanceId(id)
+        if not self.reader.load([(whose, key)]):
+            raise NotFound("instance.unknown", f"no instance {id!r}")
+        return Run(self, whose, key)
+
+    async def act(self, key: str, incoming: Input, tenant: str | None = None) -> None:
+        """Hand an input to an instance; durable when this returns. Raises Refused."""
+        cell = requests.instance_cell(tenant or self.tenant, key)
+        outcome = await self.driver.submit(cell, incoming)
+        if isinstance(outcome, Rejected):
+            raise refusal(outcome)
+
+    async def signal(self, id: str, event: str, data: Any = None, *, by: str = "python") -> None:
+        """Tell one instance; it is kept until a wait matches it."""
+        await self.act(id, requests.signal(event, data, self.tenant, by))
+
+    async def emit(self, event: str, data: Any = None, *, by: str = "python") -> None:
+        """Tell everybody who waits for, or is started by, an event."""
+        cell = requests.topic_cell(self.tenant, event)
+        outcome = await self.driver.submit(cell, requests.emit(event, data, self.tenant, by))
+        if isinstance(outcome, Rejected):
+            raise refusal(outcome)
+
+    async def cancel(self, id: str, *, by: str = "python", comment: str | None = None) -> None:
+        """Stop an instance; with failurePolicy compensate its work is undone."""
+        await self.act(id, requests.steer("cancel", self.tenant, by=by, comment=comment))
+
+    async def approve(  # what a decision consists of
+        self,
+        id: str,
+        step: str,
+        *,
+        by: str,
+        role: str | None = None,
+        comment: str | None = None,
+    ) -> None:
+        """Agree to a gate."""
+        made = requests.decide("approve", step, self.tenant, by=by, role=role, comment=comment)
+        await self.act(id, made)
+
+    # What the engine tells
+
+    def deliver(self, cell: CellId, receipt: Receipt, size: int) -> None:
+        """A receipt comes back through the same door as everything else."""
+        self.driver.tell(cell, receipt, size)
+
+    def publish(self, action: Publish) -> None:
+        """Effects, after their commit."""
+        self.runner.publish(action.intents)
+
+    def notify(self, action: Notify) -> None:
+        """Wake those who wait for an instance."""
+        closing, changing = self.closing, self.changing
+        if not closing and not changing:
+            return
+        for turn in action.turns:
+            address = (turn.cell.tenant, turn.cell.key)
+            if turn.head.closed_at is not None and address in closing:
+                for future in closing.pop(address):
+                    if not future.done():
+                        future.set_result(closed_by(turn.stepped.turn.events[-1]))
+            for changed in changing.pop(address, ()):
+                if not changed.done():
+                    changed.set_result(None)
+
+    def stopped(self, action: Stopped) -> None:
+        """The store failed: whoever waits is told."""
+        self.trouble = action
+        for futures in self.closing.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(PawlError(action.code, action.message))
+
+    async def closed(self, address: Address, seconds: float | None) -> Closed:
+        """Wait until an instance is closed."""
+        future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
+        self.closing.setdefault(address, []).append(future)
+        if not self.driver.engine.core.knows_open(address):
+            found = self.reader.load([address]).get(address)
+            if found is None:
+                raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+            if found.head.closed_at is not None and not future.done():
+                future.set_result(Closed(NOTHING))
+        async with asyncio.timeout(seconds):
+            return await future
+
+    async def changed(self, address: Address, turn: int) -> None:
+        """Wait until an instance has more turns than these."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.changing.setdefault(address, []).append(future)
+        if self.reader.load([address])[address].head.turn <= turn:
+            await future
+
+
+def begin(plan: Plan, value: Any, tenant: Tenant, by: str) -> StartInstance | Rejected:
+    """A start whose input can be kept and fits the definition's schema."""
+    try:
+        return admit_start(plan, value, tenant=tenant, by=by)
+    except PayloadError as error:
+        return Rejected(error.code, str(error))
+    except CodecError:
+        pass
+    try:
+        return admit_start(plan, msgspec.to_builtins(value), tenant=tenant, by=by)
+    except (CodecError, TypeError) as error:
+        return Rejected("input.unserialisable", str(error))
+
+
+def refusal(refused: Rejected) -> PawlError:
+    """A refusal as the exception that callers catch."""
+    message = refused.detail or refused.code
+    if refused.code == "instance.conflict":
+        return Conflict(refused.code, message)
+    if refused.code in ("instance.unknown", "workflow.unknown", "definition.unknown"):
+        return NotFound(refused.code, message)
+    return Refused(refused.code, message)

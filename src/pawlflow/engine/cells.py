@@ -1,0 +1,195 @@
+"""Live cells: rebuilt from what is durable, kept while they are busy, dropped when they are not.
+
+All that a live cell knows is in the journal, so dropping one is always safe. Reading one checks
+what was written: the chain of its turns up to the head, and every payload against its address.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from pawlflow.kernel.draft import Rejected
+from pawlflow.kernel.plan import Plan
+from pawlflow.kernel.replay import apply_turn, read_turn
+from pawlflow.kernel.snapshot import SnapshotError, state_from_bytes
+from pawlflow.kernel.step import Cell, new_cell
+from pawlflow.model.codec import CodecError
+from pawlflow.model.ids import CellId, Tenant
+from pawlflow.model.journal import turn_hash
+from pawlflow.model.journal_file import Beside, Besides
+from pawlflow.model.payload import Payload, PayloadError, verified
+from pawlflow.model.records import read, write
+from pawlflow.store.port import (
+    INLINE_BYTES_MAX,
+    Address,
+    Blob,
+    CellImage,
+    Head,
+    Ref,
+    StoreError,
+)
+
+CELLS_MAX: Final = 4_096  # live at a time
+CELL_BYTES_MAX: Final = 256 * 1024 * 1024  # of what they were read from and have written since
+CELL_OVERHEAD: Final = 4_096  # what a small instance takes in memory beside its bytes
+
+
+class Live:
+    """A cell at work."""
+
+    __slots__ = (
+        "cell",
+        "head",
+        "id",
+        "ref",
+        "shard",
+        "size",
+        "snapshot_at",
+        "snapshot_size",
+        "trouble",
+    )
+
+    def __init__(self, id_: CellId, cell: Cell | None, shard: int, head: Head | None) -> None:
+        self.id = id_
+        self.cell = cell  # None: there is no such cell yet, or it cannot be read
+        self.shard = shard
+        self.trouble: Rejected | None = None  # why it cannot be read
+        self.head = head  # as last staged; None before its first turn
+        self.ref: Ref | None = None if head is None else head.ref
+        self.size = CELL_OVERHEAD
+        self.snapshot_at = 0  # the size when its bytes were last kept
+        self.snapshot_size = 0
+
+
+class Hot:
+    """The live cells, least recently used first, bounded by number and by bytes."""
+
+    def __init__(self, cells_max: int = CELLS_MAX, bytes_max: int = CELL_BYTES_MAX) -> None:
+        self.cells: OrderedDict[Address, Live] = OrderedDict()
+        self.cells_max = cells_max
+        self.bytes_max = bytes_max
+        self.bytes = 0
+
+    def get(self, address: Address) -> Live | None:
+        """A live cell; asking for it makes it the last to go."""
+        live = self.cells.get(address)
+        if live is not None:
+            self.cells.move_to_end(address)
+        return live
+
+    def __contains__(self, address: Address) -> bool:
+        return address in self.cells
+
+    def put(self, live: Live) -> None:
+        """Keep a cell."""
+        address = (live.id.tenant, live.id.key)
+        self.drop(address)
+        self.cells[address] = live
+        self.bytes += live.size
+
+    def grow(self, live: Live, size: int) -> None:
+        """A cell has written more."""
+        live.size += size
+        self.bytes += size
+
+    def drop(self, address: Address) -> None:
+        """Forget a cell; it can be read again."""
+        live = self.cells.pop(address, None)
+        if live is not None:
+            self.bytes -= live.size
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.cells.clear()
+        self.bytes = 0
+
+    def trim(self) -> int:
+        """Forget the least recently used until the bounds hold. Only between batches."""
+        dropped = 0
+        while len(self.cells) > self.cells_max or self.bytes > self.bytes_max > 0:
+            if len(self.cells) <= 1:
+                break
+            _, live = self.cells.popitem(last=False)
+            self.bytes -= live.size
+            dropped += 1
+        return dropped
+
+
+def rebuild(image: CellImage, plan: Plan | None) -> Live:
+    """The live cell behind an image. Raises StoreError, naming the turn, if anything differs."""
+    head = image.head
+    payloads = dict(image.blobs)
+    place = f"{head.cell.tenant}/{head.cell.key}"
+    cell = start_of(image, plan, payloads)
+    live = Live(head.cell, cell, head.shard, head)
+    live.snapshot_size = live.snapshot_at = 0 if image.snapshot is None else live.size
+    for entry in image.entries:
+        expected = cell.state.turn + 1
+        try:
+            take_in(payloads, entry.beside, head.cell.tenant)
+            turn = read_turn(entry.data, payloads)
+        except (CodecError, PayloadError) as error:
+            raise damaged(place, expected, str(error)) from error
+        sealed = turn_hash(cell.head, entry.data)
+        if sealed != entry.hash or turn.number != expected:
+            raise damaged(place, expected, "its hash is not that of what was written")
+        for _ in apply_turn(cell.state, turn):
+            pass
+        cell.head = sealed
+        live.size += len(entry.data) + len(entry.beside)
+    if (cell.state.turn, cell.head) != (head.turn, head.hash):
+        raise damaged(place, cell.state.turn + 1, f"{head.turn} turns were written")
+    return live
+
+
+def start_of(image: CellImage, plan: Plan | None, payloads: dict[bytes, bytes]) -> Cell:
+    """The cell the entries are applied to: from its snapshot, or from nothing."""
+    kept = image.snapshot
+    if kept is None:
+        return new_cell(image.head.cell, plan)
+    place = f"{image.head.cell.tenant}/{image.head.cell.key}"
+    try:
+        take_in(payloads, kept.beside, image.head.cell.tenant)
+        state = state_from_bytes(kept.data, image.head.cell, plan, payloads)
+    except (CodecError, PayloadError, SnapshotError) as error:
+        raise damaged(place, kept.turn, f"snapshot: {error}") from error
+    return Cell(state, kept.hash)
+
+
+def damaged(place: str, turn: int, why: str) -> StoreError:
+    """An entry is not what was written."""
+    message = (
+        f"turn {turn} of {place} cannot be trusted: {why}; "
+        "`pawl doctor` looks at the whole store, `pawl restore` brings back a backup"
+    )
+    return StoreError("journal.damaged", message)
+
+
+def take_in(payloads: dict[bytes, bytes], beside: bytes, tenant: Tenant) -> None:
+    """Add payloads to a map, each checked against its address."""
+    if beside:
+        found: Besides = read(Besides, beside, {})
+        for item in found.items:
+            verified(item.addr, item.data, tenant)
+            payloads[item.addr] = item.data
+
+
+def put_beside(
+    payloads: Iterable[Payload],
+    ref: Ref,
+    blobs: list[Blob],
+    inline_max: int | None = INLINE_BYTES_MAX,
+) -> bytes:
+    """The small payloads as bytes beside their entry; the large ones become blobs."""
+    items: dict[bytes, bytes] = {}
+    for payload in payloads:
+        data, addr = payload.data, payload.addr
+        if data is None or addr in items:
+            continue
+        if inline_max is not None and len(data) > inline_max:
+            blobs.append(Blob(ref, addr, data))
+        else:
+            items[addr] = data
+    if not items:
+        return b""
+    return write(Besides(tuple([Beside(addr, data) for addr, data in items.items()])))

@@ -1,0 +1,182 @@
+"""Whose turn it is: deficit round robin over tenants, then over the ready cells of a tenant.
+
+A tenant with a hundred thousand inputs waits like one with ten. What continues work (receipts,
+timers, decisions) goes before what begins it, but beginnings always get a share.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import islice, zip_longest
+from typing import Final
+
+import msgspec
+
+from pawlflow.model.ids import CellId, Tenant
+from pawlflow.model.inputs import Input, StartInstance
+from pawlflow.store.port import Address
+
+QUANTUM_TURNS: Final = 16
+QUANTUM_BYTES: Final = 64 * 1024
+
+
+class Offer(msgspec.Struct, gc=False):
+    """An input on its way to a cell, with whoever waits for the answer."""
+
+    cell: CellId
+    input: Input
+    token: int | None = None  # a caller in this process
+    mail: int = 0  # a row of the mailbox
+    size: int = 0
+    sent: bool = False  # by a turn of the batch it is stepped in
+    address: Address = ("", "")  # type: ignore[assignment]  # where it goes: asked for often
+
+    def __post_init__(self) -> None:
+        self.address = (self.cell.tenant, self.cell.key)
+
+
+class Lane:
+    """Tenants in a ring, each with its ready cells."""
+
+    def __init__(self) -> None:
+        self.ring: deque[Tenant] = deque()
+        self.ready: dict[Tenant, dict[Address, None]] = {}
+        self.turns = 0
+        self.bytes = 0
+
+    def add(self, address: Address) -> None:
+        """A cell has something to do."""
+        cells = self.ready.get(address[0])
+        if cells is None:
+            cells = self.ready[address[0]] = {}
+            self.ring.append(address[0])
+        cells[address] = None
+
+    def discard(self, address: Address) -> None:
+        """A cell has nothing to do any more, or not here."""
+        cells = self.ready.get(address[0])
+        if cells is not None:
+            cells.pop(address, None)
+
+    def take(self) -> Address | None:
+        """The next cell; the tenant in front keeps its place until its quantum is used up."""
+        while self.ring:
+            tenant = self.ring[0]
+            cells = self.ready[tenant]
+            spent = self.turns >= QUANTUM_TURNS or self.bytes >= QUANTUM_BYTES
+            if cells and not spent:
+                address = next(iter(cells))
+                del cells[address]
+                return address
+            self.turns = self.bytes = 0
+            self.ring.popleft()
+            if cells:
+                self.ring.append(tenant)
+            else:
+                del self.ready[tenant]
+        return None
+
+    def spend(self, size: int) -> None:
+        """Charge the tenant in front for a turn."""
+        self.turns += 1
+        self.bytes += size
+
+    def __bool__(self) -> bool:
+        return any(self.ready.values())
+
+
+class Cold:
+    """Cells that must be read before they can be stepped, by tenant: reading is fair too."""
+
+    def __init__(self) -> None:
+        self.cells: dict[Tenant, dict[Address, None]] = {}
+
+    def add(self, address: Address) -> None:
+        """A cell has something to do, and is not live."""
+        self.cells.setdefault(address[0], {})[address] = None
+
+    def discard(self, address: Address) -> None:
+        """It was read, or has nothing to do any more."""
+        cells = self.cells.get(address[0])
+        if cells is not None:
+            cells.pop(address, None)
+            if not cells:
+                del self.cells[address[0]]
+
+    def pick(self, most: int) -> list[Address]:
+        """The next cells to read: as many of each tenant, as far as they have them."""
+        shares = [list(islice(cells, most)) for cells in self.cells.values()]
+        mixed = (each for row in zip_longest(*shares) for each in row if each is not None)
+        return list(islice(mixed, most))
+
+
+class Inbox:
+    """Everything that waits to be stepped, by cell."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[Address, deque[Offer]] = {}
+        self.going_on = Lane()
+        self.beginning = Lane()
+        self.cold = Cold()
+        self.count = 0
+        self.starts = 0
+
+    def put(self, offer: Offer, *, hot: bool, front: bool = False) -> None:
+        """Line up an input behind, or before, what waits for the same cell."""
+        address = offer.address
+        line = self.waiting.get(address)
+        if line is None:
+            line = self.waiting[address] = deque()
+        if front:
+            line.appendleft(offer)
+        else:
+            line.append(offer)
+        self.count += 1
+        self.starts += isinstance(offer.input, StartInstance)
+        if len(line) == 1 or front:
+            self.place(address, hot=hot)
+
+    def place(self, address: Address, *, hot: bool) -> None:
+        """Put a cell where it belongs: among those to be read, going on, or beginning."""
+        line = self.waiting.get(address)
+        if not line:
+            return
+        if not hot:
+            self.cold.add(address)
+            return
+        self.cold.discard(address)
+        begins = isinstance(line[0].input, StartInstance)
+        (self.beginning if begins else self.going_on).add(address)
+
+    def take(self, *, beginnings: bool) -> Offer | None:
+        """The next input of the next cell of the next tenant, in this lane.
+
+        The caller charges the lane by `spend`, and puts the cell back by `place`.
+        """
+        lane = self.beginning if beginnings else self.going_on
+        line: deque[Offer] | None = None
+        address: Address | None = None
+        while line is None:  # a cell may stand in both lanes; the first that takes it has it
+            address = lane.take()
+            if address is None:
+                return None
+            line = self.waiting.get(address)
+        assert address is not None
+        offer = line.popleft()
+        if not line:
+            del self.waiting[address]
+        lane.spend(offer.size)
+        self.count -= 1
+        self.starts -= isinstance(offer.input, StartInstance)
+        return offer
+
+    def remove(self, gone: Callable[[Address], bool]) -> list[Offer]:
+        """Take out all that waits for these cells."""
+        found: list[Offer] = []
+        for address in [each for each in self.waiting if gone(each)]:
+            found += self.waiting.pop(address)
+            self.cold.discard(address)
+            self.going_on.discard(address)
+            self.beginning.discard(address)
+        self.count -= len(found)
+        self.starts -= sum(isinstance(each.input, StartInstance) for each in found)
+        return found

@@ -1,0 +1,48 @@
+"""Plans: the definitions that cells at work run under, compiled once each."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pawlflow.engine.fair import Offer
+from pawlflow.kernel.plan import Plan, UnsupportedError, plan_of
+from pawlflow.model.ids import Digest
+from pawlflow.model.inputs import StartInstance
+from pawlflow.store.port import StoreError
+
+PLANS_MAX: Final = 2_048
+
+
+class Plans:
+    """Plans by definition hash. `None`: there is no such definition."""
+
+    def __init__(self) -> None:
+        self.known: dict[Digest, Plan | UnsupportedError | None] = {}
+
+    def of(self, definition: Digest) -> Plan:
+        """A plan that must be there: an instance runs under it."""
+        found = self.known.get(definition)
+        if isinstance(found, Plan):
+            return found
+        why = "is missing" if found is None else f"cannot be run: {found}"
+        raise StoreError("definition.lost", f"definition {definition.hex()} {why}")
+
+    def get(self, definition: Digest) -> Plan | UnsupportedError | None:
+        """A plan that somebody asks for."""
+        return self.known.get(definition)
+
+    def missing(self, offers: Iterable[Offer]) -> tuple[Digest, ...]:
+        """The definitions these starts need that were not read yet."""
+        wanted = (each.input.definition for each in offers if isinstance(each.input, StartInstance))
+        return tuple(dict.fromkeys(each for each in wanted if each not in self.known))
+
+    def add(self, definitions: Mapping[Digest, bytes], wanted: Iterable[Digest] = ()) -> None:
+        """Take in definitions; of those wanted, the ones that were not found do not exist."""
+        if len(self.known) > PLANS_MAX:
+            self.known.clear()
+        for definition in wanted:
+            self.known.setdefault(definition, None)
+        for definition, data in definitions.items():
+            try:
+                self.known[definition] = plan_of(data)
+            except UnsupportedError as error:
+                self.known[definition] = error

@@ -1,0 +1,356 @@
+"""The shard core: inputs in, actions out. It does no I/O, knows no thread and no clock of its own.
+
+Drain what waits, step each input, append, and only then publish, reply and acknowledge. There is no
+batching timer: while a commit is under way the next batch gathers. All owned shards share a commit,
+each with a frame of its own. The drivers for SQLite and memory and the fault simulator run this
+same code.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from pawlflow.engine import outcomes
+from pawlflow.engine.actions import (
+    Action,
+    Append,
+    Load,
+    Publish,
+    ReadDue,
+    ReadHeads,
+    ReadInFlight,
+    ReadMail,
+    Reply,
+    Stopped,
+)
+from pawlflow.engine.cells import Hot, Live, rebuild
+from pawlflow.engine.clock import Clock
+from pawlflow.engine.fair import Inbox, Offer
+from pawlflow.engine.marks import reached
+from pawlflow.engine.places import offer_of, shard_of, shard_of_address
+from pawlflow.engine.plans import Plans
+from pawlflow.engine.staging import Staging
+from pawlflow.engine.stepping import step_offer
+from pawlflow.engine.timers import PAGE, Deadlines, Reoffers
+from pawlflow.kernel.draft import Rejected, open_intents
+from pawlflow.model.codec import CodecError
+from pawlflow.model.ids import CellId, Digest, TimeMs, WorkflowName
+from pawlflow.model.inputs import Input, StartInstance, Tick
+from pawlflow.model.payload import PayloadError
+from pawlflow.store.port import (
+    Address,
+    CellImage,
+    Head,
+    Mail,
+    Ref,
+    ShardHead,
+    StoreConflictError,
+    StoreError,
+    StoreFullError,
+    StoreUnknownError,
+    Taken,
+)
+
+TURNS_MAX: Final = 500  # a commit's share of 500 turns is lost in the cost of the turns (bench)
+BYTES_MAX: Final = 1024 * 1024
+STEPPING_S_MAX: Final = 0.008  # so that nobody waits longer for a commit to begin
+STARTS_MIN: Final = 64  # of a batch, for beginnings, when there is more to go on with
+STARTS_WAITING_MAX: Final = 20_000  # beyond that new starts are refused: try again later
+WAITING_MAX: Final = 200_000  # inputs of any kind, in memory
+LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
+MAIL_PAGE: Final = 500
+RECOVERY_PAGE: Final = 200  # cells offered again at a time, so that new work is not held up
+FULL_RETRY_MS: Final = 1_000
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How much goes into one commit. The simulator makes these small."""
+
+    turns: int = TURNS_MAX
+    bytes: int = BYTES_MAX
+    stepping_s: float = STEPPING_S_MAX
+
+
+class Shards:
+    """The shards that one node owns."""
+
+    def __init__(
+        self,
+        heads: Iterable[ShardHead],
+        clock: Clock,
+        *,
+        hot: Hot | None = None,
+        limits: Limits | None = None,
+        buggify: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self.heads = {head.shard: head for head in heads}
+        self.clock = clock
+        self.hot = hot or Hot()
+        self.limits = limits or Limits()
+        self.buggify = buggify
+        self.plans = Plans()
+        self.inbox = Inbox()
+        self.deadlines = Deadlines()
+        self.reoffers = Reoffers()
+        self.out: list[Action] = []
+        self.staging: Staging | None = None  # the batch whose commit is under way
+        self.loading: dict[Address, None] = {}
+        self.held: set[int] = set()  # mail that is in the inbox, or on its way out of it
+        self.mail_after = 0
+        self.unreadable: list[Taken] = []
+        self.mail_waits = True  # there may be mail that was not read
+        self.mail_reading = False
+        self.recover_after: Ref | None = 0  # calls in flight up to here were offered again
+        self.recovering = False
+        self.silent: dict[Address, None] = {}  # cells whose calls are to be offered again
+        self.full_until: TimeMs | None = None  # the store had no room: no starts until then
+        self.stopped: Stopped | None = None
+
+    # In
+
+    def submit(
+        self,
+        cell: CellId,
+        incoming: Input,
+        token: int | None = None,
+        size: int = 0,
+        *,
+        fresh: bool = False,
+    ) -> None:
+        """Take an input from this process. Its answer comes as a Reply, once it is durable."""
+        refused = self.refuses(incoming)
+        if refused is not None:
+            if token is not None:
+                self.out.append(Reply(token, refused))
+            return
+        offer = Offer(cell, incoming, token, 0, size)
+        if fresh and (shard := shard_of(cell)) in self.heads and offer.address not in self.hot:
+            self.hot.put(Live(cell, None, shard, None))
+        self.put(offer)
+
+    def refuses(self, incoming: Input) -> Rejected | None:
+        """Is there no place for this now? Beginnings are turned away first."""
+        if self.stopped is not None:
+            return Rejected(self.stopped.code, self.stopped.message)
+        if isinstance(incoming, StartInstance):
+            if self.full_until is not None:
+                return Rejected("store.full", "the disk is full; what runs goes on")
+            if self.inbox.starts >= STARTS_WAITING_MAX:
+                return Rejected("engine.overloaded", f"{self.inbox.starts} starts wait already")
+        if self.inbox.count >= WAITING_MAX:
+            return Rejected("engine.overloaded", f"{self.inbox.count} inputs wait already")
+        return None
+
+    def put(self, offer: Offer, *, front: bool = False) -> None:
+        """Line up an input for its cell."""
+        hot = offer.address in self.hot.cells  # what is live is ours
+        if not hot and shard_of(offer.cell) not in self.heads:
+            if offer.token is not None:
+                refused = Rejected("shard.elsewhere", f"shard {shard_of(offer.cell)} moved")
+                self.out.append(Reply(offer.token, refused))
+            return
+        self.inbox.put(offer, hot=hot, front=front)
+
+    def knows_open(self, address: Address) -> bool:
+        """Is this instance live and not closed? False says nothing: it may have to be read."""
+        live = self.hot.cells.get(address)
+        return live is not None and live.head is not None and live.head.closed_at is None
+
+    def poked(self) -> None:
+        """Somebody says that there is mail. A hint: it may be wrong."""
+        self.mail_waits = True
+
+    # The loop
+
+    def work(self, now: TimeMs) -> list[Action]:
+        """Everything that can be done now. An empty list: nothing, until `next_wake`."""
+        if self.stopped is None and self.staging is None:
+            self.fire(now)
+            self.offer_again(now)
+            self.stage(now)
+        if self.stopped is None:
+            self.ask()
+        out, self.out = self.out, []
+        return out
+
+    def next_wake(self) -> TimeMs | None:
+        """When there will be something to do even if nothing comes in."""
+        times = [self.deadlines.next_at(), self.reoffers.next_at(), self.full_until]
+        return TimeMs(min((at for at in times if at is not None), default=0)) or None
+
+    def fire(self, now: TimeMs) -> None:
+        """Tell the cells whose time has come."""
+        for tenant, key in self.deadlines.take_due(now):
+            self.put(Offer(CellId(tenant, WorkflowName(""), key), Tick()))
+
+    def stage(self, now: TimeMs) -> None:
+        """Step what waits, within the limits of a batch, and ask for its commit."""
+        if self.full_until is not None and now < self.full_until:
+            return
+        staging = Staging()
+        if self.unreadable:
+            staging.taken, self.unreadable = self.unreadable, []
+        limits = self.limits
+        turns = 1 if self.buggify("flush.split") else limits.turns
+        until = self.clock.stopwatch() + limits.stepping_s
+        while staging.turns < turns and staging.bytes < limits.bytes:
+            offer = self.next_offer(staging, turns)
+            if offer is None:
+                break
+            step_offer(self, staging, offer, now)
+            if self.clock.stopwatch() > until:
+                break
+        staging.mail_leftovers()
+        if staging.answers_something():
+            owned = [self.heads[shard] for shard in staging.fenced]
+            self.staging = staging
+            self.out.append(Append(staging.seal(self.clock.entropy(), owned)))
+
+    def next_offer(self, staging: Staging, turns: int) -> Offer | None:
+        """What a turn of this batch sent goes first, then what goes on, then what begins."""
+        if staging.sends:
+            return staging.sends.popleft()
+        room = turns - staging.turns
+        if self.inbox.beginning and room <= min(STARTS_MIN, turns // 2):
+            return self.inbox.take(beginnings=True) or self.inbox.take(beginnings=False)
+        return self.inbox.take(beginnings=False) or self.inbox.take(beginnings=True)
+
+    def ask(self) -> None:
+        """Ask for what is missing: cells, mail, deadlines, calls to offer again."""
+        owned = tuple(self.heads)
+        if not owned:
+            return
+        cells: list[Address] = []
+        if not self.loading:
+            silent = (each for each in islice(self.silent, LOADS_MAX) if each not in self.hot)
+            cells = list(dict.fromkeys([*self.inbox.cold.pick(LOADS_MAX), *silent]))
+        if cells:
+            self.loading = dict.fromkeys(cells)
+            lines = [self.inbox.waiting[each][0] for each in cells if each in self.inbox.waiting]
+            self.out.append(Load(tuple(cells), self.plans.missing(lines)))
+        if self.mail_waits and not self.mail_reading and self.inbox.count < 2 * MAIL_PAGE:
+            self.mail_reading, self.mail_waits = True, False
+            self.out.append(ReadMail(owned, self.mail_after, MAIL_PAGE))
+        if self.deadlines.must_read():
+            self.deadlines.reading = True
+            self.out.append(ReadDue(owned, self.deadlines.horizon, PAGE))
+        if self.recover_after is not None and not self.recovering and not self.silent:
+            self.recovering = True
+            self.out.append(ReadInFlight(owned, self.recover_after, RECOVERY_PAGE))
+
+    def offer_again(self, now: TimeMs) -> None:
+        """Publish the open calls of silent cells once more. What is live now is durable."""
+        for address in self.reoffers.take_silent(now):
+            self.silent[address] = None
+        for address in [each for each in islice(self.silent, LOADS_MAX) if each in self.hot]:
+            del self.silent[address]
+            live = self.hot.get(address)
+            if live is None or live.cell is None or (live.head and live.head.quarantined):
+                continue
+            intents = tuple(open_intents(live.cell.state))
+            if intents:
+                reached("offered.again")
+                self.out.append(Publish(intents, again=True))
+                if address not in self.reoffers.placed:
+                    self.reoffers.heard(address, now, calls=len(intents))
+
+    # Answers of the driver
+
+    def loaded(
+        self, images: Mapping[Address, CellImage], definitions: Mapping[Digest, bytes]
+    ) -> None:
+        """Cells that were asked for; those that are missing do not exist."""
+        self.plans.add(definitions, self.wanted_definitions())
+        for address in self.loading:
+            if address not in self.hot and shard_of_address(address) in self.heads:
+                self.hot.put(self.live_of(address, images.get(address)))
+            self.inbox.place(address, hot=True)
+        self.loading = {}
+
+    def wanted_definitions(self) -> list[Digest]:
+        """The definitions that the cells being read were to start with."""
+        lines = (self.inbox.waiting.get(each) for each in self.loading)
+        firsts = (line[0].input for line in lines if line)
+        return [each.definition for each in firsts if isinstance(each, StartInstance)]
+
+    def live_of(self, address: Address, image: CellImage | None) -> Live:
+        """The live cell of an image, a cell that does not exist yet, or one that is broken."""
+        if image is None:
+            cell = CellId(address[0], WorkflowName(""), address[1])
+            return Live(cell, None, shard_of(cell), None)
+        try:
+            plan = self.plans.of(Digest(image.head.definition)) if image.head.definition else None
+            return rebuild(image, plan)
+        except StoreError as error:
+            reached("cell.damaged")
+            broken = Live(image.head.cell, None, image.head.shard, image.head)
+            broken.trouble = Rejected(error.code, str(error))
+            return broken
+
+    def appended(self, error: StoreError | None, now: TimeMs) -> None:
+        """The outcome of the commit under way."""
+        staging = self.staging
+        assert staging is not None
+        match error:
+            case None:
+                self.staging = None
+                outcomes.committed(self, staging, now)
+            case StoreUnknownError():
+                self.out.append(ReadHeads(tuple(staging.fenced)))
+            case StoreConflictError():
+                reached("commit.fenced")
+                outcomes.lose(self, error.shards, str(error))
+                outcomes.try_again(self, staging)
+            case StoreFullError():
+                reached("commit.full")
+                self.full_until = TimeMs(now + FULL_RETRY_MS)
+                outcomes.try_again(self, staging)
+            case _:
+                outcomes.stop(self, error.code, str(error))
+
+    def heads_read(self, heads: Sequence[ShardHead], now: TimeMs) -> None:
+        """Was the batch of unknown outcome applied? Neither is assumed: its id says so."""
+        staging = self.staging
+        assert staging is not None
+        moved = [head.shard for head in heads if head.epoch != self.heads[head.shard].epoch]
+        applied = [head.batch == staging.id for head in heads if head.shard not in moved]
+        if moved:
+            outcomes.lose(self, moved, "another node owns them now")
+        if applied and all(applied):
+            reached("recover.unknown_applied")
+            self.staging = None
+            outcomes.forget(self, staging)
+            outcomes.committed(self, staging, now)
+        else:
+            reached("recover.unknown_lost")
+            outcomes.try_again(self, staging)
+
+    def mail_read(self, rows: Sequence[Mail]) -> None:
+        """Mail for the owned shards, oldest first."""
+        self.mail_reading = False
+        self.mail_waits = self.mail_waits or len(rows) >= MAIL_PAGE
+        for row in rows:
+            self.mail_after = max(self.mail_after, row.id)
+            if row.id not in self.held:
+                self.held.add(row.id)
+                self.take_mail(row)
+
+    def take_mail(self, row: Mail) -> None:
+        """Line up an input that came by mail; one that cannot be read is refused, on the record."""
+        try:
+            self.put(offer_of(row))
+        except (CodecError, PayloadError) as error:
+            reached("mail.unreadable")
+            self.unreadable.append(Taken(row.id, "mail.unreadable", str(error)))
+
+    def due_read(self, heads: Sequence[Head]) -> None:
+        """Deadlines that were asked for."""
+        self.deadlines.read(heads)
+
+    def in_flight_read(self, heads: Sequence[Head]) -> None:
+        """Cells whose calls are to be offered again."""
+        self.recovering = False
+        self.recover_after = heads[-1].ref if len(heads) >= RECOVERY_PAGE else None
+        self.silent |= {(head.cell.tenant, head.cell.key): None for head in heads}

@@ -1,0 +1,295 @@
+"""Staging: the batch in the making. Turns and dispositions gather here until they are committed."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from pawlflow.engine.actions import Accepted, Committed
+from pawlflow.engine.cells import Live, put_beside
+from pawlflow.engine.fair import Offer
+from pawlflow.engine.places import mail_of, shard_of
+from pawlflow.kernel.draft import Rejected
+from pawlflow.kernel.heads import facts_of, questions_changed
+from pawlflow.kernel.snapshot import snapshot_payloads, state_bytes
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.step import Cell, Stepped
+from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs, WorkflowName
+from pawlflow.model.intents import Intent
+from pawlflow.model.journal import (
+    Disposition,
+    Send,
+    disposition_hash,
+    frame_of,
+    gather,
+    payloads_of,
+)
+from pawlflow.model.payload import Payload
+from pawlflow.model.records import write
+from pawlflow.model.system import DefinitionPublished
+from pawlflow.store.port import (
+    Address,
+    Batch,
+    Blob,
+    Entry,
+    Fence,
+    FrameWrite,
+    Head,
+    Mail,
+    Published,
+    Ref,
+    Review,
+    Reviewed,
+    ShardHead,
+    Snapshot,
+    Taken,
+    position,
+)
+
+SNAPSHOT_BYTES_MIN: Final = 64 * 1024  # of turns since the last one; then as much as it was long
+HOPS_MAX: Final = 64  # sends to one cell that are stepped in the batch that sent them
+QUARANTINE: Final = ""  # the step of a review about the cell itself
+
+
+class Staged(msgspec.Struct):
+    """One shard's part of the batch."""
+
+    head: ShardHead
+    now: TimeMs
+    entries: list[Entry]
+    leaves: list[Digest]
+
+    @property
+    def seq(self) -> int:
+        """The sequence number the next entry gets."""
+        return self.head.seq + len(self.entries) + 1
+
+
+class Staging:
+    """All that the next commit will hold, and what is to happen once it is durable."""
+
+    def __init__(self) -> None:
+        self.shards: dict[int, Staged] = {}
+        self.offers: list[Offer] = []  # what it answers, to be tried again should it fail
+        self.outcomes: list[tuple[Offer, Accepted | Rejected]] = []
+        self.touched: dict[Address, Live] = {}
+        self.heads: dict[Ref, Head] = {}
+        self.reviews: dict[tuple[Ref, str], Review | Reviewed] = {}
+        self.published: list[Published] = []
+        self.definitions: dict[Digest, bytes] = {}
+        self.blobs: list[Blob] = []
+        self.intents: list[Intent] = []
+        self.mail: list[Mail] = []
+        self.taken: list[Taken] = []
+        self.committed: list[Committed] = []
+        self.sends: deque[Offer] = deque()  # of this batch, to cells of the same shard
+        self.hops: dict[Address, int] = {}
+        self.fenced: dict[int, None] = {}
+        self.id = b""
+        self.frames: list[FrameWrite] = []
+        self.bytes = 0
+        self.turns = 0
+
+    def answers_something(self) -> bool:
+        """Is there anything to write, or anybody to be told?"""
+        return bool(self.turns or self.outcomes or self.taken)
+
+    def send(self, sender: Live, send: Send, *, hot: bool) -> None:
+        """An input for another cell: stepped in this batch if that is here, else mail."""
+        cell = CellId(sender.id.tenant, WorkflowName(send.workflow), InstanceId(send.key))
+        address = (cell.tenant, cell.key)
+        near = hot and shard_of(cell) == sender.shard
+        if near and self.hops.get(address, 0) < HOPS_MAX:
+            self.hops[address] = self.hops.get(address, 0) + 1
+            self.sends.append(Offer(cell, send.input, sent=True))
+        else:
+            self.mail.append(mail_of(cell, send.input))
+
+    def mail_leftovers(self) -> None:
+        """What a turn sent and this batch has no room to step goes by mail: it cannot be lost."""
+        self.mail += [mail_of(offer.cell, offer.input) for offer in self.sends]
+        self.sends.clear()
+
+    def new_heads(self) -> list[ShardHead]:
+        """Where the shards stand once this is durable."""
+        return [
+            ShardHead(
+                shard=written.frame.shard,
+                epoch=written.epoch,
+                seq=written.frame.last,
+                hash=written.frame.hash,
+                batch=self.id,
+                now=written.now,
+            )
+            for written in self.frames
+        ]
+
+    def shard(self, head: ShardHead, now: TimeMs) -> Staged:
+        """The part of a shard; its time never goes back."""
+        staged = self.shards.get(head.shard)
+        if staged is None:
+            staged = self.shards[head.shard] = Staged(head, max(now, head.now), [], [])
+            self.fenced[head.shard] = None
+        return staged
+
+    def add_turn(self, staged: Staged, live: Live, cell: Cell, stepped: Stepped) -> int:
+        """Stage a turn and its head; returns how many bytes it takes."""
+        shard, seq = staged.head.shard, staged.seq
+        if live.ref is None:
+            live.ref = position(shard, seq)
+        ref = live.ref
+        beside = put_beside(payloads_of(stepped.turn), ref, self.blobs)
+        staged.entries.append(Entry(ref, stepped.turn.number, stepped.data, stepped.hash, beside))
+        staged.leaves.append(stepped.hash)
+        head = head_of(live.id, cell, shard, ref, stepped)
+        live.head = self.heads[ref] = head
+        self.touched[live.id.tenant, live.id.key] = live
+        self.committed.append(Committed(live.id, stepped, head))
+        self.intents += stepped.intents
+        state = cell.state
+        if isinstance(state, Instance):
+            if state.asked:
+                self.ask(live, state)
+        else:
+            self.publish(live.id, stepped, staged.now)
+        size = len(stepped.data) + len(beside)
+        self.bytes += size
+        self.turns += 1
+        return size
+
+    def ask(self, live: Live, state: Instance) -> None:
+        """Keep the open reviews of an instance as its turn left them."""
+        assert live.ref is not None
+        for step, asked in questions_changed(state):
+            if asked is None:
+                self.reviews[live.ref, step] = Reviewed(live.ref, step)
+                continue
+            self.reviews[live.ref, step] = Review(
+                ref=live.ref,
+                cell=live.id,
+                step=step,
+                kind=asked.kind,
+                role=asked.role,
+                since=asked.since,
+                due_at=asked.due_at,
+                show=None if asked.show is None else asked.show.data,
+            )
+
+    def publish(self, cell: CellId, stepped: Stepped, now: TimeMs) -> None:
+        """A definition that a registry has published is known by its hash from now on."""
+        for event in stepped.turn.events:
+            if isinstance(event, DefinitionPublished):
+                data = stepped.turn.input.data  # type: ignore[union-attr]  # its input brought it
+                self.definitions[event.definition] = data.value
+                self.published.append(
+                    Published(
+                        tenant=cell.tenant,
+                        name=event.name,
+                        version=event.version,
+                        definition=event.definition,
+                        at=now,
+                    )
+                )
+
+    def add_disposition(self, staged: Staged, ref: Ref, disposed: Disposition) -> None:
+        """Stage an input that became no turn."""
+        data = write(disposed)
+        found = [disposed.detail, *payloads_in(disposed)]
+        beside = put_beside(found, ref, self.blobs)
+        sealed = disposition_hash(data)
+        staged.entries.append(Entry(ref, 0, data, sealed, beside))
+        staged.leaves.append(sealed)
+        self.bytes += len(data) + len(beside)
+        self.turns += 1
+
+    def quarantine(self, head: Head, *, held: bool, now: TimeMs) -> Head:
+        """Put a cell aside, or let it go on; a human is asked to look at it."""
+        kept = msgspec.structs.replace(head, quarantined=held)
+        self.heads[head.ref] = kept
+        self.reviews[head.ref, QUARANTINE] = (
+            Review(
+                ref=head.ref,
+                cell=head.cell,
+                step=QUARANTINE,
+                kind="quarantine",
+                role=None,
+                since=now,
+                due_at=None,
+            )
+            if held
+            else Reviewed(head.ref, QUARANTINE)
+        )
+        return kept
+
+    def seal(self, id_: bytes, fences: Iterable[ShardHead]) -> Batch:
+        """The batch, and after it nothing more."""
+        self.id = id_
+        self.frames = [seal_frame(staged) for staged in self.shards.values() if staged.entries]
+        return Batch(
+            id=id_,
+            fences=[Fence(head.shard, head.epoch, head.seq) for head in fences],
+            frames=self.frames,
+            heads=list(self.heads.values()),
+            reviews=list(self.reviews.values()),
+            published=self.published,
+            definitions=list(self.definitions.items()),
+            blobs=self.blobs,
+            snapshots=[made for live in self.touched.values() if (made := snapshot_of(live))],
+            mail=self.mail,
+            taken=self.taken,
+        )
+
+
+def head_of(id_: CellId, cell: Cell, shard: int, ref: Ref, stepped: Stepped) -> Head:
+    """What may be asked about the cell after this turn."""
+    facts = facts_of(cell.state)
+    return Head(
+        ref=ref,
+        cell=id_,
+        shard=shard,
+        turn=stepped.turn.number,
+        hash=stepped.hash,
+        definition=facts.definition,
+        version=facts.version,
+        state=facts.state,
+        rollback=facts.rollback,
+        created_at=facts.created_at,
+        started_at=facts.started_at,
+        closed_at=facts.closed_at,
+        due_at=facts.due_at,
+        calls=facts.calls,
+    )
+
+
+def seal_frame(staged: Staged) -> FrameWrite:
+    """A shard's frame, chained to the one before it."""
+    head = staged.head
+    frame = frame_of(head.shard, head.hash, head.seq + 1, staged.leaves)
+    return FrameWrite(frame=frame, epoch=head.epoch, now=staged.now, entries=staged.entries)
+
+
+def snapshot_of(live: Live) -> Snapshot | None:
+    """The bytes of a state, when it has written as much again as they take: amortised, no cost.
+
+    So reading a cell never costs more than twice what it holds, however long its history is.
+    """
+    if live.size - live.snapshot_at < max(SNAPSHOT_BYTES_MIN, live.snapshot_size):
+        return None
+    cell = live.cell
+    assert cell is not None
+    assert live.ref is not None
+    state = cell.state
+    data = state_bytes(state)
+    blobs: list[Blob] = []
+    beside = put_beside(snapshot_payloads(state), live.ref, blobs)
+    live.snapshot_at = live.size
+    live.snapshot_size = len(data) + len(beside)
+    return Snapshot(ref=live.ref, turn=state.turn, hash=cell.head, data=data, beside=beside)
+
+
+def payloads_in(disposed: Disposition) -> list[Payload]:
+    """The payloads of the input that was put aside."""
+    found: list[Payload] = []
+    gather(disposed.input, found)
+    return found

@@ -1,0 +1,116 @@
+"""Timers: which cell is due next, and which calls have been silent for too long.
+
+Only the earliest deadlines are in memory; the rest wait in the store's index and are read when
+these run out. So a million parked instances cost nothing here, and an idle engine asks nothing.
+"""
+
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from pawlflow.model.ids import InstanceId, Tenant
+from pawlflow.store.port import Address, Head, Ref
+
+PAGE: Final = 1_000  # deadlines read at a time
+HELD_MAX: Final = 8_192  # kept in memory; beyond that the later half is left to the store
+FIRST_REOFFER_MS: Final = 30_000
+LAST_REOFFER_MS: Final = 600_000
+FOREVER: Final = (1 << 62, 0)
+
+
+class Deadlines:
+    """The earliest deadlines of the owned shards, up to a horizon; later ones are in the store."""
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[int, Ref, Tenant, InstanceId]] = []
+        self.horizon: tuple[int, Ref] = (-1, 0)  # everything up to here is in the heap
+        self.reading = False
+
+    def note(self, head: Head) -> None:
+        """A cell has a new earliest deadline."""
+        if head.due_at is None or (head.due_at, head.ref) > self.horizon:
+            return
+        heappush(self.heap, (head.due_at, head.ref, head.cell.tenant, head.cell.key))
+        if len(self.heap) > HELD_MAX:
+            self.heap.sort()
+            del self.heap[HELD_MAX // 2 :]
+            self.horizon = self.heap[-1][:2]
+
+    def read(self, found: Iterable[Head]) -> None:
+        """The next page of the store's index."""
+        page = list(found)
+        for head in page:
+            assert head.due_at is not None
+            self.heap.append((head.due_at, head.ref, head.cell.tenant, head.cell.key))
+        heapify(self.heap)
+        last = page[-1] if len(page) >= PAGE else None
+        self.horizon = FOREVER if last is None else (last.due_at or 0, last.ref)
+        self.reading = False
+
+    def take_due(self, now: int) -> list[Address]:
+        """The cells whose time has come."""
+        found: list[Address] = []
+        while self.heap and self.heap[0][0] <= now:
+            _, _, tenant, key = heappop(self.heap)
+            found.append((tenant, key))
+        return found
+
+    def must_read(self) -> bool:
+        """Has the heap run out while the store has more?"""
+        return not self.heap and self.horizon != FOREVER and not self.reading
+
+    def next_at(self) -> int | None:
+        """When to look again."""
+        return self.heap[0][0] if self.heap else None
+
+    def forget(self) -> None:
+        """Start over: what was known may be wrong."""
+        self.heap.clear()
+        self.horizon = (-1, 0)
+
+
+class Reoffers:
+    """Calls without a sign of life are offered again: after 30 s, then doubling to 10 minutes.
+
+    One entry per cell, in a bucket per second, so that a cell that goes on costs O(1).
+    """
+
+    def __init__(self) -> None:
+        self.buckets: dict[int, dict[Address, None]] = {}
+        self.seconds: list[int] = []  # a heap of the buckets' times
+        self.placed: dict[Address, tuple[int, int]] = {}  # bucket, interval
+
+    def heard(self, address: Address, now: int, *, calls: int) -> None:
+        """The cell did something; if it has calls in flight, their clock starts again."""
+        placed = self.placed.pop(address, None)
+        if placed is not None:
+            self.buckets[placed[0]].pop(address, None)
+        if calls:
+            self.place(address, now, FIRST_REOFFER_MS)
+
+    def place(self, address: Address, now: int, interval: int) -> None:
+        """Look at this cell again after a while."""
+        second = (now + interval) // 1000 + 1
+        bucket = self.buckets.get(second)
+        if bucket is None:
+            bucket = self.buckets[second] = {}
+            heappush(self.seconds, second)
+        bucket[address] = None
+        self.placed[address] = (second, interval)
+
+    def take_silent(self, now: int) -> list[Address]:
+        """The cells that were silent for too long; each is placed again, twice as far."""
+        found: list[Address] = []
+        while self.seconds and self.seconds[0] * 1000 <= now:
+            bucket = self.buckets.pop(heappop(self.seconds))
+            for address in bucket:
+                interval = self.placed.pop(address)[1]
+                found.append(address)
+                self.place(address, now, min(2 * interval, LAST_REOFFER_MS))
+        return found
+
+    def next_at(self) -> int | None:
+        """When to look again. Empty buckets are dropped on the way."""
+        while self.seconds and not self.buckets[self.seconds[0]]:
+            del self.buckets[heappop(self.seconds)]
+        return self.seconds[0] * 1000 if self.seconds else None

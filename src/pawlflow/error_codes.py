@@ -1,0 +1,235 @@
+"""What the codes of engine, stores, effects and callers mean: cause, and the way out."""
+
+from typing import Final
+
+ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
+    "cell.damaged": (
+        "A cell's rows are not what its turns say, so it cannot be trusted.",
+        "Run `pawl doctor`; restore a backup with `pawl restore`.",
+    ),
+    "cell.head": (
+        "The row of an instance differs from what its turns say.",
+        "Restore a backup; the turns themselves are still whole.",
+    ),
+    "cell.lost": (
+        "Turns were found that belong to no instance.",
+        "Restore a backup with `pawl restore`.",
+    ),
+    "cell.quarantined": (
+        "The instance was put aside because deciding about it broke; its input is a dead letter.",
+        "Look with `pawl dlq show`, then `pawl dlq redrive` or `pawl dlq discard`.",
+    ),
+    "cell.raised": (
+        "Pawl broke while it decided this input: a defect of Pawl. The input is kept.",
+        "Report it with what `pawl dlq show` prints; after an update `pawl dlq redrive` it.",
+    ),
+    "cell.review": (
+        "The open reviews of an instance differ from what its turns say.",
+        "Restore a backup; the turns themselves are still whole.",
+    ),
+    "cell.snapshot": (
+        "The kept state of an instance differs from what its turns say.",
+        "Restore a backup; the turns themselves are still whole.",
+    ),
+    "concurrency.key": (
+        "The expression of `concurrency.key` has no value for this input.",
+        "Change the input or the expression; the instance was not started.",
+    ),
+    "continue.nothing": (
+        "A cell was told to go on with something that is done.",
+        "Nothing: it changed nothing.",
+    ),
+    "definition.lost": (
+        "An instance runs under a definition that the store does not have, or cannot run.",
+        "Use a version of Pawl that runs it, or restore a backup that has it.",
+    ),
+    "definition.same": (
+        "This definition is published already.",
+        "Nothing: it changed nothing.",
+    ),
+    "dlq.resolved": (
+        "A human sent a dead input once more, or threw it away.",
+        "Nothing: it is the record of that.",
+    ),
+    "effect.arguments": (
+        "The parameters of a step do not fit the function that carries it out.",
+        "Let `with` give what the function's parameters are called.",
+    ),
+    "effect.correctable": (
+        "The function found its result not good enough, and said why.",
+        "With maxCorrectionAttempts the step gets the findings as feedback.",
+    ),
+    "effect.no_executor": (
+        "Nothing here can carry out some effects of the workflow, so it was not started.",
+        "Register functions with @pawl.effect, or name a module of steps with --worker.",
+    ),
+    "effect.raised": (
+        "The function raised an exception; the step's retryPolicy decides what follows.",
+        "Raise Transient, Correctable or Terminal to choose the class of the failure.",
+    ),
+    "effect.terminal": (
+        "The function said that no retry will help.",
+        "Read its message; `pawl why ID` shows what followed.",
+    ),
+    "effect.transient": (
+        "The function failed in a way that may pass; the retryPolicy decides what follows.",
+        "Nothing, or a retryPolicy if there is none.",
+    ),
+    "engine.broken": (
+        "The engine met something it cannot go on from. Nothing that was acknowledged is lost.",
+        "Start it again; report what the log says.",
+    ),
+    "engine.overloaded": (
+        "More inputs wait than the engine takes in; new starts are turned away first.",
+        "Try again a little later, with the same id.",
+    ),
+    "file.unreadable": ("A file cannot be read.", "Check its name and permissions."),
+    "heartbeat.lost": (
+        "The function gave no sign of life within the step's `heartbeat`.",
+        "Call ctx.heartbeat() more often, or give the step more time; onTimeout decides.",
+    ),
+    "input.misplaced": (
+        "An input came to a kind of cell that has no use for it.",
+        "Nothing changed; if you wrote to the mailbox yourself, look at the address.",
+    ),
+    "input.not_for_cells": (
+        "An operator's request came to a program instead of the engine.",
+        "Nothing changed; use `pawl dlq`.",
+    ),
+    "instance.conflict": (
+        "There is an instance with this id, of another workflow or with another input.",
+        "Choose another id, or look at the instance that has it.",
+    ),
+    "instance.id": (
+        "An id may have 1 to 128 letters, digits, and . _ : or -",
+        "Choose an id of that form.",
+    ),
+    "journal.damaged": (
+        "A turn is not what was written: its hash or a value does not fit.",
+        "Run `pawl doctor` to see how much is affected; `pawl restore` brings back a backup.",
+    ),
+    "journal.head": (
+        "A shard's journal does not end where its head says.",
+        "Restore a backup with `pawl restore`.",
+    ),
+    "journal.orphan": (
+        "An entry of the journal belongs to nothing.",
+        "Restore a backup with `pawl restore`.",
+    ),
+    "journal.stamp": (
+        "The time or place of a turn does not fit its frame.",
+        "Restore a backup with `pawl restore`.",
+    ),
+    "journal.turn": (
+        "Deciding a turn again gives something else than was written.",
+        "If the store was not changed by others, report it: a defect of Pawl.",
+    ),
+    "input.unserialisable": (
+        "A value holds something that cannot be kept: not text, numbers, lists, maps.",
+        "Give plain values; a msgspec struct or a dataclass is fine too.",
+    ),
+    "mail.unreadable": (
+        "Something in the mailbox is no input; it was taken out and refused.",
+        "If you wrote to the mailbox yourself, look at what you wrote.",
+    ),
+    "result.unserialisable": (
+        "The function returned something that cannot be kept: not text, numbers, lists, maps.",
+        "Return plain values; a msgspec struct or a dataclass is fine too.",
+    ),
+    "shard.elsewhere": (
+        "Another process owns this part of the store now.",
+        "Ask again: the request will find its owner.",
+    ),
+    "slot.asked": ("The instance has, or waits for, this slot already.", "Nothing."),
+    "slot.not_awaited": ("The instance does not wait for a slot.", "Nothing."),
+    "slot.not_held": ("The instance has no such slot.", "Nothing."),
+    "store.batch": (
+        "A commit does not fit together: a defect of Pawl. Nothing was written.",
+        "Report it with the log.",
+    ),
+    "store.busy": (
+        "The store did not answer in time; a request may be in its mailbox and be taken later.",
+        "Try again; `pawl doctor` says who owns the file.",
+    ),
+    "store.chain": (
+        "The end of a shard's journal does not fit its head.",
+        "Restore a backup with `pawl restore`; `pawl doctor` names the place.",
+    ),
+    "store.closed": ("The store was closed.", "Open it again."),
+    "store.damaged": (
+        "The database file is damaged, or its contents contradict each other.",
+        "Keep a copy, then restore a backup with `pawl restore`.",
+    ),
+    "store.fenced": (
+        "Another owner has taken over; nothing was written.",
+        "Nothing: the new owner goes on.",
+    ),
+    "store.full": (
+        "There is no room. New starts are refused, nothing that was accepted is lost.",
+        "Make room; what runs goes on by itself.",
+    ),
+    "store.gap": ("Entries of a journal are missing.", "Restore a backup with `pawl restore`."),
+    "store.index": (
+        "An index of the store does not find what is there.",
+        "Restore a backup, or copy the file with `pawl backup`, which writes it anew.",
+    ),
+    "store.io": (
+        "The disk reported an error; nothing is known to be durable since.",
+        "Look at the disk, then start again: what was acknowledged is there.",
+    ),
+    "store.missing": (
+        "There is no database at this place.",
+        "Name it with --db or PAWL_DB, or start something first.",
+    ),
+    "store.newer": (
+        "The database was written by a newer version of Pawl.",
+        "Update pawlflow, or restore a backup of the older version.",
+    ),
+    "store.not_ours": (
+        "The file is no database of Pawl; it was left untouched.",
+        "Name another file with --db or PAWL_DB.",
+    ),
+    "store.owned": (
+        "Another process owns the database.",
+        "Stop it, or use a verb that works beside it: it will take requests by mail.",
+    ),
+    "store.poke": (
+        "The socket by which the owner hears of mail cannot be made.",
+        "Nothing is lost: mail is found within half a minute. Check the folder's permissions.",
+    ),
+    "store.published": (
+        "The list of published definitions differs from what was published.",
+        "Restore a backup with `pawl restore`.",
+    ),
+    "store.read_only": (
+        "The file or its folder cannot be written to.",
+        "Change the permissions, or name another file with --db.",
+    ),
+    "store.shards": (
+        "The store has another number of shards than this version.",
+        "Use the version of Pawl that made it.",
+    ),
+    "store.target": (
+        "The target of a backup or restore cannot be used.",
+        "Name another, or remove what is there (--force).",
+    ),
+    "store.trouble": ("SQLite reported an error.", "The message has its words; try again."),
+    "store.unknown": (
+        "It is not known whether a commit is durable; the engine looks before it goes on.",
+        "Nothing, unless it stops: then start it again.",
+    ),
+    "store.url": ("The URL names no store.", "Use sqlite:///PATH or memory:"),
+    "tenant.bad": ("That is no tenant's name.", "Use letters, digits, - and _."),
+    "trigger.unknown": ("The workflow is not started by this event.", "Nothing."),
+    "turn.unknown": (
+        "The instance has no such turn.",
+        "`pawl history ID` shows how many there are.",
+    ),
+    "wait.unknown": ("The instance does not wait for this event.", "Nothing."),
+    "workflow.cancelled": ("The instance was cancelled.", "`pawl why ID` says by whom."),
+    "workflow.failed": ("The instance failed.", "`pawl why ID` says why."),
+    "workflow.unknown": (
+        "There is no workflow with this name.",
+        "Publish it with `pawl apply -f FILE`, or name its file.",
+    ),
+}

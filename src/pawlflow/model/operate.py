@@ -1,0 +1,21 @@
+"""Inputs of operators, for the shard rather than the program of a cell."""
+
+from pawlflow.model.payload import Payload
+from pawlflow.model.records import Record
+
+
+class RedriveInput(Record, frozen=True, tag="dead.redrive", gc=False):
+    """Send a dead input once more; its cell goes on."""
+
+    entry: int  # the position of the dead letter
+    original: Payload  # its input and what lay beside it, as two byte strings
+    by: str
+    comment: Payload | None = None
+
+
+class DiscardInput(Record, frozen=True, tag="dead.discard", gc=False):
+    """Throw a dead input away; its cell goes on."""
+
+    entry: int
+    by: str
+    comment: Payload | None = None

@@ -1,0 +1,400 @@
+"""Proof: a whole store held against itself, and every decision in it made again.
+
+Frames must follow on each other and hold what their roots say, every turn must be what the kernel
+decides today, and every row that can be asked for must follow from the turns. One cell at a time is
+in memory. An owner may go on meanwhile: what it writes later is left out.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from pawlflow.definition.canonical import hash_of_bytes
+from pawlflow.kernel.heads import facts_of, questions_changed
+from pawlflow.kernel.plan import Plan, plan_of
+from pawlflow.kernel.replay import Difference, read_turn, verify, verify_turn
+from pawlflow.kernel.snapshot import state_bytes
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.step import Cell, new_cell
+from pawlflow.model import journal
+from pawlflow.model.codec import CodecError
+from pawlflow.model.ids import CellId, Digest, Tenant, TimeMs
+from pawlflow.model.payload import Payload, PayloadError, verified
+from pawlflow.model.records import read
+from pawlflow.model.system import DefinitionPublished
+from pawlflow.projections.reading import take_in
+from pawlflow.projections.story import Story
+from pawlflow.store import port
+from pawlflow.store.check import genesis
+from pawlflow.store.port import SHARDS, Entry, Head, Ref, ShardHead, Store, StoreError, position
+
+Progress = Callable[[int, int], None]
+PROBLEMS_MAX: Final = 1_000  # kept; a store with more is not mended by a longer list
+LOCATES_MAX: Final = 32  # each reads a shard once more, to name the turn
+DISPOSITIONS_MAX: Final = 10_000  # of a tenant; the port gives them all at once
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not as it was written, and where."""
+
+    code: str
+    shard: int | None = None
+    seq: int | None = None
+    cell: CellId | None = None
+    turn: int | None = None
+    message: str
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """What was looked at, and what was found."""
+
+    shards: int = 0
+    frames: int = 0
+    entries: int = 0
+    instances: int = 0
+    turns: int = 0
+    live: bool = False  # an owner went on meanwhile: what is found by an index was not judged
+    differences: list[Problem] = []
+
+
+def verify_instance(story: Story) -> Difference | None:
+    """Decide everything in a story again. None: it is all the same."""
+    plan = plan_of(story.definition) if story.definition else None
+    return verify(story.cell, plan, story.turns, story.payloads)
+
+
+def verify_store(store: Store, progress: Progress | None = None) -> Report:
+    """Check everything a store holds. `progress` gets the entries looked at, and how many."""
+    report = Report(differences=[])
+    try:
+        proof = Proof(store, report, progress)
+        for head in proof.heads:
+            verify_shard(proof, head)
+        for cell in store.refs():
+            verify_cell(proof, cell)
+        now = store.heads(range(SHARDS))
+        for head in now:
+            verify_owners(proof, head)
+        report.live = now != proof.heads
+        if not report.live:
+            verify_rows(proof)
+    except (StoreError, TypeError, ValueError) as error:  # of a row that is none of ours any more
+        code: str = getattr(error, "code", "store.damaged")
+        report.differences.append(Problem(code=code, message=str(error)))
+    return report
+
+
+class Proof:
+    """What one part of a store says, to be held against another. Sums stand for sets of rows."""
+
+    def __init__(self, store: Store, report: Report, progress: Progress | None) -> None:
+        self.store, self.report, self.progress = store, report, progress
+        self.heads = store.heads(range(SHARDS))
+        self.ends = {head.shard: head.seq for head in self.heads}  # what comes later is left out
+        self.done, self.total = 0, 2 * sum(self.ends.values())
+        report.shards = len(self.heads)
+        self.last = [0] * SHARDS  # and the last that a turn of a cell claims
+        self.turns = [0] * SHARDS  # the turns in the frames of a shard, less those of its cells
+        self.held: dict[Ref, TimeMs] = {}  # cells put aside, since when
+        self.disposed: dict[Ref, tuple[int, CellId, list[bytes]]] = {}  # seq, payloads elsewhere
+        self.reviews: dict[tuple[Tenant, Ref, str], tuple[Any, ...]] = {}
+        self.published: dict[tuple[Tenant, str, int], tuple[Digest, TimeMs]] = {}
+        self.tenants: dict[Tenant, None] = {}
+        self.dispositions: dict[Tenant, int] = {}
+        self.aside: list[Problem] = []  # what counts only if nobody wrote meanwhile
+        self.unread: set[Ref] = set()  # cells with a problem of their own
+        self.plan = lru_cache(256)(self._plan)
+
+    def found(self, code: str, message: str, **place: Any) -> None:
+        """Keep a problem."""
+        if len(self.report.differences) < PROBLEMS_MAX:
+            self.report.differences.append(Problem(code=code, message=message, **place))
+
+    def went_on(self, entries: int) -> None:
+        """Tell how far it is."""
+        self.done += entries
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+    def _plan(self, definition: bytes) -> Plan:
+        """The plan of a definition. Raises StoreError if its bytes are gone, or others."""
+        digest = Digest(definition)
+        data = self.store.definitions([digest]).get(digest)
+        if data is None or hash_of_bytes(data) != digest:
+            why = "is missing" if data is None else "was changed"
+            raise StoreError("definition.lost", f"definition {definition.hex()} {why}")
+        return plan_of(data)
+
+
+def mix(*parts: object) -> int:
+    """A number that stands for a row in a sum."""
+    return int.from_bytes(sha256(repr(parts).encode()).digest(), "big")
+
+
+def verify_shard(proof: Proof, head: ShardHead) -> None:
+    """Walk the frames of a shard up to its head."""
+    shard, end = head.shard, genesis(head.shard)
+    try:
+        for written in proof.store.frames(shard):
+            if end.seq >= head.seq:
+                break  # an owner went on
+            verify_frame(proof, end, written)
+            frame, now = written.frame, written.now
+            end = replace(end, epoch=written.epoch, seq=frame.last, hash=frame.hash, now=now)
+            proof.report.frames += 1
+            proof.went_on(len(written.entries))
+    except StoreError as error:
+        proof.found(error.code, str(error), shard=shard, seq=end.seq + 1)
+        return
+    if (end.seq, end.hash, end.now) != (head.seq, head.hash, head.now) or head.epoch < end.epoch:
+        message = f"shard {shard} ends at {end.seq}; its head says {head.seq}, or is another's"
+        proof.found("journal.head", message, shard=shard, seq=head.seq)
+
+
+def verify_frame(proof: Proof, end: ShardHead, written: port.FrameWrite) -> None:
+    """Hold a frame against the one before it and against its entries."""
+    shard, frame, entries = end.shard, written.frame, written.entries
+    place = f"the frame of shard {shard} from {frame.first} to {frame.last}"
+    try:
+        made = journal.frame_of(shard, end.hash, end.seq + 1, [entry.hash for entry in entries])
+        turns = (read_turn(entry.data, {}) for entry in entries if entry.number)
+        time = next((turn.stamps.now for turn in turns), written.now)
+        proof.report.entries += len(entries)
+        proof.turns[shard] += sum(mix(each.ref, each.hash) for each in entries if each.number)
+    except (CodecError, TypeError) as error:
+        proof.found("journal.entry", f"{place}: {error}", shard=shard, seq=end.seq + 1)
+        return
+    if made != frame:
+        message = f"{place} does not follow on {end.seq}, or does not hold what its root says"
+        proof.found("journal.hash", message, shard=shard, seq=end.seq + 1)
+    if written.now != time or written.now < end.now or written.epoch < end.epoch:
+        message = f"{place} is of another time or owner than what is in it"
+        proof.found("journal.stamp", message, shard=shard, seq=end.seq + 1)
+    for seq, entry in enumerate(entries, end.seq + 1):
+        try:
+            verify_entry(proof, shard, seq, entry)
+        except (CodecError, PayloadError) as error:
+            proof.found(error.code, f"a disposition: {error}", shard=shard, seq=seq)
+
+
+def verify_entry(proof: Proof, shard: int, seq: int, entry: Entry) -> None:
+    """What can be said of an entry without its cell: a cell is named by its first turn's place."""
+    if entry.number == 0:
+        verify_disposition(proof, shard, seq, entry)
+    elif entry.ref % SHARDS != shard or (entry.ref == position(shard, seq)) != (entry.number == 1):
+        message = f"turn {entry.number} of cell {entry.ref} cannot stand here"
+        proof.found("journal.entry", message, shard=shard, seq=seq, turn=entry.number)
+
+
+def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None:
+    """A disposition must be readable and its own; it may put its cell aside, or let it go on."""
+    disposed: journal.Disposition = read(journal.Disposition, entry.data, {})
+    cell = disposed.cell
+    if journal.disposition_hash(entry.data) != entry.hash:
+        message = "a disposition is not what was written"
+        proof.found("journal.entry", message, shard=shard, seq=seq, cell=cell)
+    beside: dict[bytes, bytes] = {}
+    take_in(beside, entry, cell.tenant)
+    mentioned: list[Payload] = [disposed.detail]
+    journal.gather(disposed.input, mentioned)
+    elsewhere = [payload.addr for payload in mentioned if payload.addr not in beside]
+    proof.disposed.setdefault(entry.ref, (seq, cell, []))[2].extend(elsewhere)
+    if disposed.kind in ("redriven", "discarded"):
+        proof.held.pop(entry.ref, None)
+    elif disposed.kind == "dead":
+        proof.held.setdefault(entry.ref, disposed.at)
+    row = mix(position(shard, seq), entry.hash)
+    proof.dispositions[cell.tenant] = proof.dispositions.get(cell.tenant, 0) + row
+
+
+class TurnError(StoreError):
+    """A turn is not what was decided: its place in the shard, and its number."""
+
+    def __init__(self, code: str, message: str, turn: journal.Turn) -> None:
+        self.place = {"seq": turn.stamps.height, "turn": turn.number}
+        super().__init__(code, f"turn {turn.number}: {message}")
+
+
+def verify_cell(proof: Proof, head: Head) -> None:
+    """Decide a cell again; if an error does not say which turn is wrong, its frames may."""
+    try:
+        verify_turns(proof, head)
+    except Exception as error:  # noqa: BLE001  # a program that raises must not end the proof
+        proof.unread.add(head.ref)
+        code: str = getattr(error, "code", "replay.raised")
+        place = error.place if isinstance(error, TurnError) else located(proof, head)
+        message = f"{head.cell.key}: {error}" if code != "replay.raised" else repr(error)
+        proof.found(code, message, shard=head.ref % SHARDS, cell=head.cell, **place)
+
+
+def verify_turns(proof: Proof, head: Head) -> None:
+    """Decide turn by turn, and hold the rows of the cell against what comes out."""
+    cell, address = head.cell, (head.cell.tenant, head.cell.key)
+    image = proof.store.story(address)
+    if image is None or image.head.ref != head.ref:
+        raise StoreError("cell.lost", f"{cell.key} is listed, and not found by its id")
+    is_system = cell.workflow.startswith("$")
+    payloads = dict(image.blobs)
+    for addr, data in payloads.items():
+        verified(addr, data, cell.tenant)
+    live = new_cell(cell, None if is_system else proof.plan(image.head.definition))
+    snapshot = proof.store.load([address])[address].snapshot
+    for entry in image.entries:
+        take_in(payloads, entry, cell.tenant)
+        turn = read_turn(entry.data, payloads)
+        verify_decision(live, turn, entry)
+        note_turn(proof, head, live, turn)
+        if snapshot is None or snapshot.turn != turn.number:
+            continue
+        if (snapshot.hash, snapshot.data) != (live.head, state_bytes(live.state)):
+            raise TurnError("cell.snapshot", "the snapshot after it is another state", turn)
+    verify_head(proof, image.head, live, payloads)
+    proof.report.instances += not is_system
+    proof.went_on(len(image.entries))
+
+
+def verify_decision(live: Cell, turn: journal.Turn, entry: Entry) -> None:
+    """Decide one turn again. Raises TurnError if it is another one."""
+    differs = verify_turn(live, turn, entry.data, live.state.turn + 1)
+    if differs is not None:
+        said = f"{differs.where}: {differs.recorded} was recorded, {differs.derived} is decided"
+        raise TurnError("replay.difference", said, turn)
+    if live.head != entry.hash:
+        raise TurnError("journal.turn", "its hash is not that of what was written", turn)
+    erased = [payload.addr.hex() for payload in journal.payloads_of(turn) if payload.data is None]
+    if erased:
+        raise TurnError("payload.erased", f"the bytes of {erased[0]} are gone", turn)
+
+
+def note_turn(proof: Proof, head: Head, live: Cell, turn: journal.Turn) -> None:
+    """Count the turn, and the rows it leads to: reviews, and definitions under their names."""
+    tenant, state, shard = head.cell.tenant, live.state, head.ref % SHARDS
+    proof.report.turns += 1
+    proof.last[shard] = max(proof.last[shard], turn.stamps.height)
+    if turn.stamps.height <= proof.ends[shard]:
+        proof.turns[shard] -= mix(head.ref, live.head)
+    for step, asked in questions_changed(state) if isinstance(state, Instance) else ():
+        proof.reviews.pop((tenant, head.ref, step), None)
+        if asked is not None:
+            shown = None if asked.show is None else asked.show.data
+            row = (head.cell, asked.kind, asked.role, asked.since, asked.due_at, shown)
+            proof.reviews[tenant, head.ref, step] = row
+    for event in turn.events:
+        if isinstance(event, DefinitionPublished):
+            at = (event.definition, turn.stamps.now)
+            proof.published[tenant, event.name, event.version] = at
+
+
+def verify_head(proof: Proof, head: Head, live: Cell, payloads: dict[bytes, bytes]) -> None:
+    """Hold the row of a cell against its state, and remember where it must be found."""
+    cell, ref, shard = head.cell, head.ref, head.ref % SHARDS
+    _, named, elsewhere = proof.disposed.pop(ref, (0, cell, []))
+    since = proof.held.get(ref)
+    facts = facts_of(live.state)
+    told = [(name, getattr(facts, name)) for name in facts.__struct_fields__]
+    wrong = [name for name, fact in told if getattr(head, name) != fact]
+    wrong += ["turn"] * ((head.turn, head.hash) != (live.state.turn, live.head))
+    wrong += ["shard"] * (head.shard != shard)
+    if wrong:
+        said = ", ".join(f"{name} is {getattr(head, name)!r}" for name in wrong)
+        message = f"the row of {cell.key} does not follow from its turns: {said}"
+        proof.found("cell.head", message, shard=shard, cell=cell, turn=head.turn)
+    if named != cell or not payloads.keys() >= set(elsewhere):
+        message = f"a disposition of {cell.key} names another cell, or its payloads are gone"
+        proof.found("journal.entry", message, shard=shard, cell=cell)
+    if since is not None:
+        proof.reviews[cell.tenant, ref, ""] = (cell, "quarantine", None, since, None, None)
+    proof.tenants[cell.tenant] = None
+    verify_found(proof, head)
+
+
+def verify_found(proof: Proof, head: Head) -> None:
+    """Every index that must lead to a cell does."""
+    store, shards, before = proof.store, [head.ref % SHARDS], head.ref - 1
+    tenant, workflow = head.cell.tenant, head.cell.workflow
+    lost = []
+    if head.due_at is not None and store.due(shards, (head.due_at, before), 1) != [head]:
+        lost.append("deadlines")
+    if head.calls and store.in_flight(shards, before, 1) != [head]:
+        lost.append("calls in flight")
+    if not workflow.startswith("$"):
+        like = port.Filter(
+            tenant=tenant, states=[head.state], workflow=workflow, before=head.ref + 1, limit=1
+        )
+        lost += ["instances"] * (store.instances(like) != [head])
+    if head.quarantined != (head.ref in proof.held):
+        lost.append("quarantined" if head.ref in proof.held else "those that go on")
+    for index in lost:
+        message = f"{head.cell.key} is not found among {index}"
+        made = Problem(code="store.index", shard=shards[0], cell=head.cell, message=message)
+        proof.aside.append(made)
+
+
+def located(proof: Proof, head: Head) -> dict[str, int]:
+    """The first turn of a cell that does not fit the ones before it, as its shard has them."""
+    prev, number = journal.instance_genesis(head.cell), 0
+    known = turns_in(proof, head.ref % SHARDS) if len(proof.unread) <= LOCATES_MAX else ()
+    for seq, entry in known:
+        if entry.ref == head.ref:
+            number += 1
+            prev = journal.turn_hash(prev, entry.data)
+            if (entry.number, entry.hash) != (number, prev):
+                return {"seq": seq, "turn": number}
+    return {}
+
+
+def turns_in(proof: Proof, shard: int) -> Iterator[tuple[int, Entry]]:
+    """The turns in the frames of a shard, once more, as far as they can be read."""
+    try:
+        for written in proof.store.frames(shard):
+            for seq, entry in enumerate(written.entries, written.frame.first):
+                if entry.number and seq <= proof.ends[shard]:
+                    yield seq, entry
+    except StoreError:
+        return  # told before
+
+
+def verify_owners(proof: Proof, head: ShardHead) -> None:
+    """Every entry in a frame is of a cell that was read, and every turn of a cell in a frame."""
+    shard = head.shard
+    if proof.last[shard] > head.seq:
+        message = f"a cell has a turn at {proof.last[shard]}, after the end of its shard"
+        proof.found("journal.head", message, shard=shard, seq=head.seq)
+    owners = {ref: told[0] for ref, told in proof.disposed.items() if ref % SHARDS == shard}
+    if not owners and proof.turns[shard] == 0:
+        return
+    for seq, entry in turns_in(proof, shard):
+        owners.setdefault(entry.ref, seq)
+    for cell in proof.store.refs():
+        owners.pop(cell.ref, None)
+    for ref, seq in owners.items():
+        message = f"the entries from {seq} on are of cell {ref}, and there is none"
+        proof.found("journal.orphan", message, shard=shard, seq=seq)
+    if not owners and not any(ref % SHARDS == shard for ref in proof.unread):
+        message = f"the cells of shard {shard} have other turns than its frames"
+        proof.found("journal.orphan", message, shard=shard)
+
+
+def verify_rows(proof: Proof) -> None:
+    """Nobody wrote meanwhile: the rows of reviews and names are those that turns led to."""
+    rows: dict[Any, Any] = {}
+    made: dict[Any, Any] = {**proof.reviews, **proof.published}
+    for tenant in proof.tenants:
+        for each in proof.store.reviews(tenant):
+            row = (each.cell, each.kind, each.role, each.since, each.due_at, each.show)
+            rows[tenant, each.ref, each.step] = row
+        for kept in proof.store.published(tenant):
+            rows[tenant, kept.name, kept.version] = (kept.definition, kept.at)
+        disposed = proof.store.dispositions(tenant, DISPOSITIONS_MAX)
+        found = sum(mix(position(each.shard, each.seq), each.entry.hash) for each in disposed)
+        if len(disposed) < DISPOSITIONS_MAX and found != proof.dispositions.get(tenant, 0):
+            proof.found("store.index", f"dispositions of {tenant} are not those in the frames")
+    for key in sorted(rows.keys() | made.keys(), key=repr):
+        if rows.get(key) != made.get(key) and key[1] not in proof.unread:
+            code = "cell.review" if isinstance(key[1], int) else "store.published"
+            proof.found(code, f"the row {key} is {rows.get(key)}, and follows as {made.get(key)}")
+    proof.report.differences += proof.aside[:PROBLEMS_MAX]

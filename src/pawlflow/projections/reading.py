@@ -1,0 +1,73 @@
+"""Stories read from a store: every turn of an instance, checked against its chain."""
+
+from collections.abc import Iterable
+
+from pawlflow.model.codec import CodecError
+from pawlflow.model.ids import Digest, InstanceId, Tenant
+from pawlflow.model.journal import instance_genesis, turn_hash
+from pawlflow.model.journal_file import Besides
+from pawlflow.model.payload import PayloadError, verified
+from pawlflow.model.records import read
+from pawlflow.projections.story import Story
+from pawlflow.store.port import CellImage, Entry, Store, StoreError
+
+
+class UnknownInstanceError(LookupError):
+    """There is no such instance."""
+
+    code = "instance.unknown"
+
+
+def story_of(store: Store, tenant: Tenant, key: InstanceId) -> Story:
+    """The story of an instance. Raises UnknownInstanceError, StoreError if it was damaged."""
+    image = store.story((tenant, key))
+    if image is None:
+        raise UnknownInstanceError(f"no instance {key!r} of tenant {tenant!r}")
+    definition = b""
+    if image.head.definition:
+        wanted = Digest(image.head.definition)
+        definition = store.definitions([wanted]).get(wanted, b"")
+    return story_from(image, definition)
+
+
+def story_from(image: CellImage, definition: bytes) -> Story:
+    """The story an image holds. Raises StoreError at the first turn that was changed."""
+    cell = image.head.cell
+    payloads = dict(image.blobs)
+    prev = instance_genesis(cell)
+    turns: list[tuple[bytes, Digest]] = []
+    for number, entry in enumerate(image.entries, start=1):
+        try:
+            take_in(payloads, entry, tenant=cell.tenant)
+        except (CodecError, PayloadError) as error:
+            raise damaged(cell.key, number, str(error)) from error
+        prev = turn_hash(prev, entry.data)
+        if prev != entry.hash or entry.number != number:
+            raise damaged(cell.key, number, "its hash is not that of what was written")
+        turns.append((entry.data, prev))
+    if (len(turns), prev) != (image.head.turn, image.head.hash):
+        raise damaged(cell.key, len(turns) + 1, f"{image.head.turn} turns were written")
+    return Story(cell, definition, turns, payloads)
+
+
+def take_in(payloads: dict[bytes, bytes], entry: Entry, tenant: Tenant) -> None:
+    """Add what lies beside an entry, each payload checked against its address."""
+    if entry.beside:
+        found: Besides = read(Besides, entry.beside, {})
+        for item in found.items:
+            verified(item.addr, item.data, tenant)
+            payloads[item.addr] = item.data
+
+
+def damaged(key: str, turn: int, why: str) -> StoreError:
+    """A turn is not what was written."""
+    message = f"turn {turn} of {key} cannot be trusted: {why}"
+    return StoreError("journal.damaged", message)
+
+
+def beside_of(entries: Iterable[Entry], tenant: Tenant) -> dict[bytes, bytes]:
+    """All payloads beside these entries."""
+    payloads: dict[bytes, bytes] = {}
+    for entry in entries:
+        take_in(payloads, entry, tenant)
+    return payloads

@@ -1,0 +1,97 @@
+"""Runs: one instance, as whoever started it sees it."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final, Protocol
+
+from pawlflow.definition.fields import duration_ms
+from pawlflow.model.events import Event, InstanceCompleted
+from pawlflow.model.ids import InstanceId, Tenant
+from pawlflow.projections.history import history
+from pawlflow.projections.reading import story_of
+from pawlflow.projections.show import show
+from pawlflow.store.port import Address, Store
+from pawlflow.trouble import WorkflowFailed
+
+CLOSED: Final = ("completed", "failed", "cancelled")
+NOTHING: Final = object()
+
+
+class Closed:
+    """How an instance ended, as far as its last turn says."""
+
+    __slots__ = ("output",)
+
+    def __init__(self, output: Any) -> None:
+        self.output = output  # NOTHING: it must be read
+
+
+class Watching(Protocol):
+    """What a run needs of the engine it runs in."""
+
+    reader: Store
+
+    async def closed(self, address: Address, seconds: float | None) -> Closed:
+        """Wait until an instance is closed."""
+        ...
+
+    async def changed(self, address: Address, turn: int) -> None:
+        """Wait until an instance has more turns than these."""
+        ...
+
+
+class Run:
+    """One instance."""
+
+    def __init__(self, engine: Watching, tenant: Tenant, key: InstanceId) -> None:
+        self.engine = engine
+        self.tenant = tenant
+        self.id = key
+
+    async def result(self, timeout: str | float | None = None) -> Any:  # noqa: ASYNC109
+        """The output, once the instance has completed. Raises WorkflowFailed, TimeoutError."""
+        closed = await self.engine.closed((self.tenant, self.id), seconds_of(timeout))
+        if closed.output is not NOTHING:
+            return closed.output
+        shown = self.show()
+        if shown["state"] == "completed":
+            return shown["output"]
+        raise WorkflowFailed(self.id, shown)
+
+    def show(self) -> dict[str, Any]:
+        """The instance as `pawl show --json` gives it."""
+        return show(story_of(self.engine.reader, self.tenant, self.id))
+
+    def history(self) -> list[dict[str, Any]]:
+        """Every published event so far."""
+        return history(story_of(self.engine.reader, self.tenant, self.id))
+
+    async def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Every published event, those still to come included, until the instance is closed."""
+        told = 0
+        while True:
+            story = story_of(self.engine.reader, self.tenant, self.id)
+            envelopes = history(story)
+            for envelope in envelopes[told:]:
+                yield envelope
+            told = len(envelopes)
+            if show(story)["state"] in CLOSED:
+                return
+            await self.engine.changed((self.tenant, self.id), len(story.turns))
+
+    def __repr__(self) -> str:
+        return f"<run {self.id}>"
+
+
+def closed_by(event: Event) -> Closed:
+    """What the last event of an instance says about its result."""
+    return Closed(event.output.value if isinstance(event, InstanceCompleted) else NOTHING)
+
+
+def seconds_of(timeout: str | float | None) -> float | None:
+    """A timeout in seconds: `5m`, 30, or none."""
+    if timeout is None or isinstance(timeout, int | float):
+        return timeout
+    found = duration_ms(timeout)
+    if found is None:
+        raise ValueError(f"{timeout!r} is no duration: write 500ms, 30s, 5m, 2h or 1d")
+    return found / 1000

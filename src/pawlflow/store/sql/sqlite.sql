@@ -1,0 +1,210 @@
+-- Every statement of the SQLite store by name. Sets of shards are the bits of one number, so that
+-- the texts never change and each is prepared once.
+
+-- meta: A fact about the store.
+SELECT value FROM meta WHERE name = ?;
+
+-- meta_put: The same, written.
+INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?);
+
+-- shards: Where every shard stands.
+SELECT id, epoch, seq, hash, batch, now FROM shard ORDER BY id;
+
+-- shard_add: A shard nobody has owned yet.
+INSERT INTO shard (id, epoch, seq, hash, batch, now) VALUES (?, ?, ?, ?, ?, ?);
+
+-- shard_move: Where a shard stands after a batch.
+UPDATE shard SET seq = ?, hash = ?, batch = ?, now = ? WHERE id = ?;
+
+-- shard_claim: A new owner.
+UPDATE shard SET epoch = epoch + 1 WHERE id = ?;
+
+-- frame_add: A frame at the position of its first entry.
+INSERT INTO frame (pos, last, at, prev, root, hash, epoch, now) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- frame_at: The frame that begins here.
+SELECT last, at, prev, root, hash, epoch, now FROM frame WHERE pos = ?;
+
+-- frame_last: The last frame of a shard that begins at or below a position.
+SELECT pos FROM frame WHERE pos <= ?1 AND pos % ?2 = ?3 ORDER BY pos DESC LIMIT 1;
+
+-- entry_last: The last entry of all.
+SELECT max(id) FROM entry;
+
+-- entry_add: An entry. Where the turn before it is not known, the cell knows it.
+INSERT INTO entry (id, prev, ref, number, data, hash, beside, pos, tenant)
+VALUES (?1, coalesce(?2, (SELECT last FROM pulse WHERE ref = ?3)), ?3, ?4, ?5, ?6, ?7, ?8, ?9);
+
+-- entries: Entries that lie one after the other.
+SELECT ref, number, data, hash, beside FROM entry WHERE id >= ? AND id < ? ORDER BY id;
+
+-- turns_back: The turns of a cell, from its last one back to a number.
+WITH RECURSIVE turn (prev, ref, number, data, hash, beside) AS (
+  SELECT prev, ref, number, data, hash, beside FROM entry
+  WHERE id = (SELECT last FROM pulse WHERE ref = ?1)
+  UNION ALL
+  SELECT entry.prev, entry.ref, entry.number, entry.data, entry.hash, entry.beside
+  FROM turn JOIN entry ON entry.id = turn.prev AND entry.number < turn.number
+  WHERE turn.number > ?2
+)
+SELECT ref, number, data, hash, beside FROM turn;
+
+-- dispositions: Refused and dead inputs of a tenant, newest first.
+SELECT pos, ref, number, data, hash, beside FROM entry
+WHERE number = 0 AND tenant = ? ORDER BY id DESC LIMIT ?;
+
+-- cell_put: A new cell, or what has changed of one.
+INSERT INTO cell (ref, tenant, workflow, key, shard, definition, version, state, rollback,
+  created_at, started_at, closed_at, quarantined)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (ref) DO UPDATE SET definition = excluded.definition, version = excluded.version,
+  state = excluded.state, rollback = excluded.rollback, started_at = excluded.started_at,
+  closed_at = excluded.closed_at, quarantined = excluded.quarantined
+WHERE (definition, version, state, rollback, started_at, closed_at, quarantined) IS NOT
+  (excluded.definition, excluded.version, excluded.state, excluded.rollback, excluded.started_at,
+   excluded.closed_at, excluded.quarantined);
+
+-- pulse_put: A cell took a turn.
+INSERT INTO pulse (ref, last, due_at, calls) VALUES (?, ?, ?, ?)
+ON CONFLICT (ref) DO UPDATE SET last = excluded.last, due_at = excluded.due_at,
+  calls = excluded.calls;
+
+-- pulse_touch: A cell changed without a turn.
+UPDATE pulse SET due_at = ?2, calls = ?3 WHERE ref = ?1 RETURNING ref;
+
+-- head_by_address: The cell with this id in its tenant.
+SELECT * FROM head WHERE tenant = ? AND key = ?;
+
+-- head_at: The cell with this ref.
+SELECT * FROM head WHERE ref = ?;
+
+-- heads_after: Cells by ref.
+SELECT * FROM head WHERE ref > ? ORDER BY ref LIMIT ?;
+
+-- heads_due_at: Cells with this very deadline, by ref. Apart from the later ones: with
+-- (due_at, ref) > (?, ?) every page would read all cells of one deadline again.
+SELECT head.* FROM pulse JOIN head ON head.ref = pulse.ref
+WHERE pulse.due_at = ? AND pulse.ref > ? AND (? >> shard) & 1 ORDER BY pulse.ref LIMIT ?;
+
+-- heads_due_after: Cells with a later deadline, earliest first.
+SELECT head.* FROM pulse JOIN head ON head.ref = pulse.ref
+WHERE pulse.due_at > ? AND (? >> shard) & 1 ORDER BY pulse.due_at, pulse.ref LIMIT ?;
+
+-- heads_in_flight: Cells with calls in flight, by ref.
+SELECT head.* FROM pulse JOIN head ON head.ref = pulse.ref
+WHERE pulse.calls > 0 AND pulse.ref > ? AND (? >> shard) & 1 ORDER BY pulse.ref LIMIT ?;
+
+-- heads_broken: Cells whose last turn is not there.
+SELECT ref FROM head WHERE turn IS NULL;
+
+-- kinds: Every workflow and state that instances of a tenant have, found by leaps in the index.
+WITH RECURSIVE kind (workflow, state) AS (
+  SELECT * FROM (
+    SELECT workflow, state FROM cell
+    WHERE tenant = ?1 AND substr(workflow, 1, 1) <> '$'
+    ORDER BY workflow, state LIMIT 1)
+  UNION ALL
+  SELECT next.workflow, next.state FROM kind JOIN cell AS next ON next.ref = coalesce(
+    (SELECT ref FROM cell
+     WHERE tenant = ?1 AND workflow = kind.workflow AND state > kind.state
+       AND substr(workflow, 1, 1) <> '$' ORDER BY state LIMIT 1),
+    (SELECT ref FROM cell
+     WHERE tenant = ?1 AND workflow > kind.workflow AND substr(workflow, 1, 1) <> '$'
+     ORDER BY workflow, state LIMIT 1))
+)
+SELECT workflow, state FROM kind;
+
+-- refs_of_kind: Refs of the instances of one workflow in one state, newest first.
+SELECT ref FROM cell
+WHERE tenant = ? AND workflow = ? AND state = ? AND substr(workflow, 1, 1) <> '$' AND ref < ?
+ORDER BY ref DESC LIMIT ?;
+
+-- review_put: A decision waits.
+INSERT OR REPLACE INTO review (ref, step, tenant, workflow, key, kind, role, since, due_at, show)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- review_drop: It no longer does.
+DELETE FROM review WHERE ref = ? AND step = ?;
+
+-- reviews: What waits in a tenant, oldest first.
+SELECT ref, step, tenant, workflow, key, kind, role, since, due_at, show FROM review
+WHERE tenant = ? ORDER BY since, ref, step;
+
+-- published_put: A definition under its name.
+INSERT OR REPLACE INTO published (tenant, name, version, definition, at) VALUES (?, ?, ?, ?, ?);
+
+-- published: Every name and version of a tenant, newest first.
+SELECT tenant, name, version, definition, at FROM published
+WHERE tenant = ? ORDER BY name, version DESC;
+
+-- definition_add: A definition, once.
+INSERT OR IGNORE INTO definition (hash, data) VALUES (?, ?);
+
+-- definition: A definition by its hash.
+SELECT hash, data FROM definition WHERE hash = ?;
+
+-- blob_add: A large payload, once.
+INSERT OR IGNORE INTO blob (addr, data) VALUES (?, ?);
+
+-- mention_add: A cell mentions a large payload.
+INSERT OR IGNORE INTO cell_blob (ref, addr) VALUES (?, ?);
+
+-- blobs_of: The large payloads a cell mentions, as far as they were not erased.
+SELECT blob.addr, blob.data FROM cell_blob JOIN blob ON blob.addr = cell_blob.addr
+WHERE cell_blob.ref = ?;
+
+-- snapshot_put: The state of a cell after a turn.
+INSERT OR REPLACE INTO snapshot (ref, turn, hash, data, beside) VALUES (?, ?, ?, ?, ?);
+
+-- snapshot_of: The same, read.
+SELECT ref, turn, hash, data, beside FROM snapshot WHERE ref = ?;
+
+-- mail_add: Mail, unless mail of the tenant with the same key waits.
+INSERT INTO mailbox (shard, tenant, workflow, key, input, beside, dedupe)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+WHERE ?7 IS NULL OR NOT EXISTS (SELECT 1 FROM mailbox WHERE tenant = ?2 AND dedupe = ?7)
+RETURNING id;
+
+-- mail_by_key: The mail with this key that waits.
+SELECT id FROM mailbox WHERE tenant = ? AND dedupe = ?;
+
+-- mail_after: Mail of some shards, oldest first.
+SELECT id, shard, tenant, workflow, key, input, beside, dedupe FROM mailbox
+WHERE id > ? AND (? >> shard) & 1 ORDER BY id LIMIT ?;
+
+-- mail_take: Mail is consumed.
+DELETE FROM mailbox WHERE id = ? RETURNING id, shard;
+
+-- mail_waits: Does this mail wait?
+SELECT 1 FROM mailbox WHERE id = ?;
+
+-- mail_last: The highest id that was ever given.
+SELECT seq FROM sqlite_sequence WHERE name = 'mailbox';
+
+-- refusal_add: What the sender is to be told.
+INSERT INTO refusal (mail, code, detail) VALUES (?, ?, ?);
+
+-- refusal_prune: Only the last ones are kept.
+DELETE FROM refusal WHERE id <= (SELECT max(id) FROM refusal) - ?;
+
+-- refusal: What the sender of this mail is told.
+SELECT mail, code, detail FROM refusal WHERE mail = ?;
+
+-- restore_tables: What a restore replaces.
+SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\';
+
+-- restore_highest: Remember the epochs and the last mail of the store that goes.
+CREATE TEMP TABLE before AS
+SELECT id, epoch, (SELECT max(seq) FROM main.sqlite_sequence WHERE name = 'mailbox') AS mail
+FROM main.shard;
+
+-- restore_raise: Rise over both stores: owners of either are fenced, and no mail id comes again.
+UPDATE main.shard SET epoch = 1 + max(epoch, (SELECT epoch FROM before WHERE before.id = shard.id));
+DELETE FROM main.sqlite_sequence WHERE name = 'mailbox';
+INSERT INTO main.sqlite_sequence (name, seq)
+SELECT 'mailbox', max(coalesce((SELECT max(mail) FROM before), 0),
+  coalesce((SELECT max(seq) FROM part.sqlite_sequence WHERE name = 'mailbox'), 0));
+DROP TABLE before;
+
+-- restore_leap: Rise over the epochs of owners that nobody can ask any more.
+UPDATE shard SET epoch = epoch + ?;

@@ -1,0 +1,330 @@
+"""The SQLite store: one file, one owner, and any number of processes that read and post."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from pawlflow.model.ids import Digest, Tenant
+from pawlflow.model.journal import Frame
+from pawlflow.store.check import check_chain, check_frame, image_of, mask_of, unchained
+from pawlflow.store.port import (
+    SHARDS,
+    Address,
+    Batch,
+    CellImage,
+    Entry,
+    Filter,
+    Found,
+    FrameWrite,
+    Head,
+    Mail,
+    Published,
+    Ref,
+    Review,
+    ShardHead,
+    Snapshot,
+    StoreError,
+    Taken,
+    position,
+)
+from pawlflow.store.sqlite_backup import backup
+from pawlflow.store.sqlite_copy import Progress
+from pawlflow.store.sqlite_errors import told, unknown
+from pawlflow.store.sqlite_owner import Ownership, owner
+from pawlflow.store.sqlite_rows import SQL, Row, entry_of, head_of, mail_of, review_of, shard_of
+from pawlflow.store.sqlite_schema import opened
+from pawlflow.store.sqlite_write import read_answer, write_batch, write_mail
+
+PAGE: Final = 1_000  # cells read at once: between two pages writers may write
+_NO_REF: Final = 2**63 - 1
+
+
+class SqliteStore:
+    """A store in a file; see `port.Store` for what each method promises."""
+
+    def __init__(self, path: Path, *, busy_ms: int = 5_000, vfs: str | None = None) -> None:
+        """Open the file, make it if it is missing. Only `claim` makes this process its owner."""
+        self.path = path.absolute()
+        self._db = opened(self.path, busy_ms=busy_ms, vfs=vfs)
+        self._owning: Ownership | None = None
+
+    def claim(self, shards: Sequence[int] | None = None) -> list[ShardHead]:
+        """Take the file's lock, look at the end of each journal, and raise the epochs."""
+        owning = self._owning or Ownership(self.path)
+        wanted = range(SHARDS) if shards is None else shards
+        try:
+            with self._writing("claiming table shard"):
+                for head in self._heads(wanted):
+                    self._check_end(head)
+                self._db.executemany(SQL["shard_claim"], [(shard,) for shard in wanted])
+        except StoreError:
+            if self._owning is None:
+                owning.release()
+            raise
+        self._owning = owning
+        return self.heads(wanted)
+
+    def heads(self, shards: Sequence[int]) -> list[ShardHead]:
+        """Where these shards stand."""
+        with self._reading("table shard"):
+            return self._heads(shards)
+
+    def _heads(self, shards: Sequence[int]) -> list[ShardHead]:
+        rows = {row[0]: shard_of(row) for row in self._db.execute(SQL["shards"])}
+        return [rows[shard] for shard in shards]
+
+    def append(self, batch: Batch) -> None:
+        """Write a batch in one transaction, with one flush."""
+        with self._writing("appending to table entry"):
+            write_batch(self._db, batch)
+
+    def post(self, mail: Sequence[Mail]) -> list[int]:
+        """Put mail into the mailbox; waits for the owner's transaction, up to `busy_ms`."""
+        if not mail:
+            return []
+        with self._writing("posting to table mailbox"):
+            return write_mail(self._db, mail)
+
+    def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
+        """Mail of these shards, oldest first."""
+        return [mail_of(row) for row in self._rows("mail_after", after, mask_of(shards), limit)]
+
+    def answer(self, mail: int) -> Taken | None:
+        """What became of mail."""
+        with self._reading("table refusal"):
+            return read_answer(self._db, mail)
+
+    def load(self, cells: Sequence[Address]) -> dict[Address, CellImage]:
+        """Cells from their snapshots on."""
+        with self._reading("table entry"):
+            found = {cell: self._head(cell) for cell in cells}
+            return {cell: self._load(head) for cell, head in found.items() if head is not None}
+
+    def story(self, cell: Address) -> CellImage | None:
+        """A cell with every turn."""
+        with self._reading("table entry"):
+            head = self._head(cell)
+            if head is None:
+                return None
+            return image_of(head, None, self._turns(head.ref, 1), self._blobs(head.ref))
+
+    def _head(self, cell: Address) -> Head | None:
+        row = self._db.execute(SQL["head_by_address"], cell).fetchone()
+        return None if row is None else head_of(row)
+
+    def _load(self, head: Head) -> CellImage:
+        """Read on from the snapshot, if it is of this history; it is only a cache."""
+        row = self._db.execute(SQL["snapshot_of"], (head.ref,)).fetchone()
+        if row is not None:
+            ref, turn, hash_, data, beside = row
+            snapshot = Snapshot(ref=ref, turn=turn, hash=hash_, data=data, beside=beside)
+            turns = self._turns(head.ref, turn)
+            if turns and (turns[0].number, turns[0].hash) == (turn, hash_):
+                return image_of(head, snapshot, turns[1:], self._blobs(head.ref))
+        return image_of(head, None, self._turns(head.ref, 1), self._blobs(head.ref))
+
+    def _turns(self, ref: Ref, first: int) -> list[Entry]:
+        """The turns of a cell from a number on; each names the one before it."""
+        turns = [entry_of(row) for row in self._db.execute(SQL["turns_back"], (ref, first))]
+        turns.reverse()
+        return turns
+
+    def _blobs(self, ref: Ref) -> dict[bytes, bytes]:
+        return dict(self._db.execute(SQL["blobs_of"], (ref,)))
+
+    def definitions(self, hashes: Sequence[Digest]) -> dict[Digest, bytes]:
+        """The definitions that are known."""
+        with self._reading("table definition"):
+            return dict(self._db.executemany(SQL["definition"], [(digest,) for digest in hashes]))
+
+    def published(self, tenant: Tenant) -> list[Published]:
+        """By name, newest first."""
+        return [
+            Published(tenant=tenant, name=name, version=version, definition=definition, at=at)
+            for tenant, name, version, definition, at in self._rows("published", tenant)
+        ]
+
+    def due(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Head]:
+        """Cells with a deadline, earliest first."""
+        mask = mask_of(shards)
+        rows = self._rows("heads_due_at", *after, mask, limit)
+        if len(rows) < limit:
+            rows += self._rows("heads_due_after", after[0], mask, limit - len(rows))
+        return [head_of(row) for row in rows]
+
+    def in_flight(self, shards: Sequence[int], after: Ref, limit: int) -> list[Head]:
+        """Cells with calls in flight, by ref."""
+        return [
+            head_of(row) for row in self._rows("heads_in_flight", after, mask_of(shards), limit)
+        ]
+
+    def instances(self, wanted: Filter) -> list[Head]:
+        """Instances of a tenant, newest first: the newest of each kind, merged."""
+        before = _NO_REF if wanted.before is None else wanted.before
+        with self._reading("table cell"):
+            kinds = [
+                (wanted.tenant, workflow, state, before, wanted.limit)
+                for workflow, state in self._db.execute(SQL["kinds"], (wanted.tenant,)).fetchall()
+                if wanted.workflow in (None, workflow)
+                and (not wanted.states or state in wanted.states)
+            ]
+            found = [self._db.execute(SQL["refs_of_kind"], kind) for kind in kinds]
+            refs = list(islice(merge(*found, reverse=True), wanted.limit))
+            return [head_of(row) for row in self._db.executemany(SQL["head_at"], refs)]
+
+    def reviews(self, tenant: Tenant) -> list[Review]:
+        """Open reviews, oldest first."""
+        return [review_of(row) for row in self._rows("reviews", tenant)]
+
+    def dispositions(self, tenant: Tenant, limit: int) -> list[Found]:
+        """Refused and dead inputs, newest first."""
+        return [
+            Found(shard=place % SHARDS, seq=place // SHARDS, entry=entry_of(tuple(row)))
+            for place, *row in self._rows("dispositions", tenant, limit)
+        ]
+
+    def frames(self, shard: int) -> Iterator[FrameWrite]:
+        """The frames of a shard, up to where it stood when the first was asked for."""
+        (head,) = self.heads([shard])
+        seq = 0
+        while seq < head.seq:
+            with self._reading("tables frame and entry"):
+                written = self._frame(shard, seq + 1)
+            yield written
+            seq = written.frame.last
+
+    def _frame(self, shard: int, first: int) -> FrameWrite:
+        """The frame that begins here, whole."""
+        row = self._db.execute(SQL["frame_at"], (position(shard, first),)).fetchone()
+        if row is None:
+            raise gap(self.path, shard, first, "no frame begins there")
+        last, at, prev, root, hash_, epoch, now = row
+        size = last - first + 1
+        entries = [entry_of(row) for row in self._db.execute(SQL["entries"], (at, at + size))]
+        if not entries or len(entries) != size:
+            raise gap(self.path, shard, first, f"{len(entries)} entries of {size} are there")
+        frame = Frame(shard=shard, first=first, last=last, prev=prev, root=root, hash=hash_)
+        return FrameWrite(frame=frame, epoch=epoch, now=now, entries=entries)
+
+    def _check_end(self, head: ShardHead) -> None:
+        """The last frame must lead to the head, and its entries to the frame."""
+        if head.seq == 0:
+            return
+        end = position(head.shard, head.seq)
+        place = self._db.execute(SQL["frame_last"], (end, SHARDS, head.shard)).get
+        first = head.seq if place is None else place // SHARDS
+        written = self._frame(head.shard, first)
+        if (written.frame.last, written.frame.hash) != (head.seq, head.hash):
+            raise unchained(head.shard, head.seq, "its head says something else")
+        check_frame(written)
+
+    def refs(self) -> Iterator[Head]:
+        """Every cell, by ref, a page at a time."""
+        after = 0
+        while rows := self._rows("heads_after", after, PAGE):
+            yield from map(head_of, rows)
+            after = rows[-1][0]
+
+    def facts(self) -> dict[str, Any]:
+        """What the file is."""
+        with self._reading("its header"):
+            version = self._db.pragma("user_version")
+            size = self._db.pragma("page_size") * self._db.pragma("page_count")
+        holder = owner(self.path)
+        path = str(self.path)
+        return {"kind": "sqlite", "path": path, "version": version, "size": size, "owner": holder}
+
+    def backup(self, to: Path, progress: Progress | None = None) -> None:
+        """Copy the store into another file while it is at work; durable when this returns."""
+        backup(self.path, to.absolute(), progress)
+
+    def quick_check(self) -> list[str]:
+        """What SQLite finds wrong with the file at a glance; nothing if all is well."""
+        return self._complaints("quick_check")
+
+    def integrity(self) -> list[str]:
+        """What is wrong with the file, the heads or the journals, after reading all of it."""
+        found = self._complaints("integrity_check")
+        if not found:
+            found = [f"cell {ref} has no last turn" for (ref,) in self._rows("heads_broken")]
+            for shard in range(SHARDS):
+                try:
+                    check_chain(self.frames(shard))
+                except StoreError as trouble:
+                    found.append(str(trouble))
+        return found
+
+    def _complaints(self, pragma: str) -> list[str]:
+        try:
+            rows = self._db.execute(f"PRAGMA {pragma}").fetchall()
+        except (apsw.CorruptError, apsw.NotADBError) as trouble:
+            return [str(trouble)]
+        except apsw.Error as trouble:
+            raise told(trouble, self.path, "checking it") from trouble
+        return [str(text) for (text,) in rows if text != "ok"]
+
+    def close(self) -> None:
+        """Close the file, then let the next owner in."""
+        try:
+            self._db.close()
+        finally:
+            if self._owning is not None:
+                self._owning.release()
+                self._owning = None
+
+    def _rows(self, name: str, *values: int | str) -> list[Row]:
+        """Every row of one statement: a statement alone reads one moment of the store."""
+        try:
+            return self._db.execute(SQL[name], values).fetchall()
+        except apsw.Error as trouble:
+            raise told(trouble, self.path, f"reading {name}") from trouble
+
+    @contextmanager
+    def _reading(self, place: str) -> Iterator[None]:
+        """Several statements that read one moment of the store."""
+        try:
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+        except apsw.Error as trouble:
+            raise told(trouble, self.path, f"reading {place}") from trouble
+
+    @contextmanager
+    def _writing(self, place: str) -> Iterator[None]:
+        """A transaction: all of it durable at the end, or nothing of it."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._roll_back()
+                raise
+        except apsw.Error as trouble:
+            raise told(trouble, self.path, place) from trouble
+        try:
+            self._db.execute("COMMIT")
+        except apsw.Error as trouble:
+            self._roll_back()
+            raise unknown(trouble, self.path) from trouble
+
+    def _roll_back(self) -> None:
+        """Give up a transaction; SQLite may have done so by itself."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+
+def gap(path: Path, shard: int, seq: int, what: str) -> StoreError:
+    """A part of the journal is missing."""
+    return StoreError(
+        "store.gap",
+        f"{path}: the journal of shard {shard} has a gap at sequence {seq}: {what}; "
+        "`pawl doctor` lists the damage, `pawl restore` brings a backup back",
+    )
