@@ -7,10 +7,11 @@ HYPOTHESIS_PROFILE ?= ci
 FUZZ_RUNS ?= 1000000
 
 # A checkout this user may not write to keeps its environments and caches in the user's cache folder.
-HOMELESS := $(shell for d in . .venv .venv-demo .cache; do test ! -e $$d || test -w $$d || echo no; done)
+HOMELESS := $(shell for d in . .venv .venv-demo .venv-bench .cache bench/out; do test ! -e $$d || test -w $$d || echo no; done)
 WORK := $(if $(HOMELESS),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/pawlflow-$(shell pwd | cksum | cut -d' ' -f1)/)
 VENV := $(WORK).venv
 DEMO := $(WORK).venv-demo
+PEERS := $(WORK).venv-bench
 CACHE := $(if $(WORK),$(WORK)cache,$(CURDIR)/.cache)
 TOP := $(if $(WORK),,$(CURDIR)/)
 PY := $(VENV)/bin/python
@@ -22,6 +23,7 @@ DEV_DEPS := $(VENV)/.deps-$(ID)
 DEV_SELF := $(VENV)/.self-$(ID)
 DEMO_DEPS := $(DEMO)/.deps-$(ID)
 DEMO_SELF := $(DEMO)/.self-$(ID)
+PEER_DEPS := $(PEERS)/.deps-$(ID)
 SOURCES := $(shell find src -name '*.py')
 
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
@@ -30,10 +32,12 @@ export HYPOTHESIS_STORAGE_DIRECTORY := $(CACHE)/hypothesis
 export MYPY_CACHE_DIR := $(CACHE)/mypy
 export RUFF_CACHE_DIR := $(CACHE)/ruff
 export COVERAGE_FILE := $(CACHE)/coverage/data
+export BENCH_PEER := $(TOP)$(PEERS)/bin/python
+export BENCH_OUT := $(if $(WORK),$(WORK)bench,$(CURDIR)/bench/out)
 PYTEST := -m pytest -o cache_dir="$(CACHE)/pytest"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench nightly lock clean _python
+.PHONY: help setup demo check test bench peers nightly lock clean _python
 .DELETE_ON_ERROR:
 
 help: ## list the verbs
@@ -67,13 +71,17 @@ test: $(DEV_SELF) ## all tests but the slow ones, with the coverage gates
 	$(PY) -m coverage report --fail-under=100 --include='*/pawlflow/model/*,*/pawlflow/definition/*,*/pawlflow/kernel/*'
 	$(PY) -m coverage report --fail-under=90 --omit='*/pawlflow/model/*,*/pawlflow/definition/*,*/pawlflow/kernel/*'
 
-bench: $(DEV_SELF) ## measure; bench/README.md says how to read the figures
+bench: $(DEV_SELF) $(PEER_DEPS) ## measure, beside DBOS; bench/README.md says how to read the figures
 	$(PY) -m bench
+
+peers: $(PEER_DEPS) ## install the engine we are measured against, in .venv-bench
+	@echo 'Ready: $(BENCH_PEER)'
 
 nightly: HYPOTHESIS_PROFILE = nightly
 nightly: $(DEV_SELF) ## everything: slow tests, 20,000 examples per property, fuzzing, figures
 	$(PY) $(PYTEST) -n $(JOBS) -m 'slow or not slow' -o timeout=7200
 	for target in tests/fuzz/fuzz_*.py; do $(PY) $$target -atheris_runs=$(FUZZ_RUNS) || exit 1; done
+	$(PY) -m pawlflow.testing.sim --seeds 0:5000
 	$(PY) -m bench.kernel --gate
 
 COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -82,9 +90,10 @@ lock: $(DEV_SELF) ## bring requirements/*.txt up to date (LOCK=--upgrade for new
 	$(COMPILE) pyproject.toml --output-file requirements/core.txt >/dev/null
 	$(COMPILE) --group build --output-file requirements/build.txt >/dev/null
 	$(COMPILE) pyproject.toml --group dev --group build --output-file requirements/dev.txt >/dev/null
+	$(COMPILE) --group peers --output-file requirements/peers.txt >/dev/null
 
 clean: ## remove environments, caches and build results
-	rm -rf "$(VENV)" "$(DEMO)" "$(CACHE)" build dist
+	rm -rf "$(VENV)" "$(DEMO)" "$(PEERS)" "$(CACHE)" "$(BENCH_OUT)" build dist
 
 # Environments. Dependencies come with hashes; the package itself is built by the locked build tools.
 _python:
@@ -109,4 +118,10 @@ $(DEMO_DEPS): requirements/core.txt requirements/build.txt | _python
 
 $(DEMO_SELF): $(DEMO_DEPS) pyproject.toml README.md LICENSE NOTICE $(SOURCES)
 	@PYTHONPATH="$(TOP)$(DEMO)/build-tools" "$(DEMO)/bin/python" $(PIP) install --no-deps --no-build-isolation --force-reinstall .
+	@touch "$@"
+
+$(PEER_DEPS): requirements/peers.txt | _python
+	@echo 'Installing the peers (once, a few seconds) ...'
+	@$(PYTHON) -m venv --clear "$(PEERS)"
+	@"$(PEERS)/bin/python" $(PIP) install --require-hashes -r requirements/peers.txt
 	@touch "$@"

@@ -20,6 +20,7 @@ from pawlflow.embedded import Pawl
 from pawlflow.files import load_path
 
 STEPS: Final = 3
+COUNT: Final = "select state, count(*) from cell where workflow = 'three' group by 1"
 CHAIN: Final = """
 apiVersion: pawl.dev/v1
 kind: Workflow
@@ -128,9 +129,7 @@ async def latency(pawl: Pawl, workflow: Any, options: argparse.Namespace) -> Lin
 
 def check(pawl: Pawl, expected: int) -> None:
     """A fast wrong answer is not a result: every instance completed, durably."""
-    rows = pawl.reader._db.execute(
-        "select state, count(*) from cell where workflow = 'three' group by 1"
-    )  # noqa: SLF001, E501
+    rows = pawl.reader._db.execute(COUNT)  # noqa: SLF001
     assert dict(rows.fetchall()) == {"completed": expected}
 
 

@@ -1,9 +1,15 @@
-"""What the documents say is run: every YAML example is checked or played, every link followed."""
+"""What the documents say is run: every YAML example is checked or played, every link followed.
 
+Python is quoted from examples/python, whose files tests/test_examples_python.py runs; and where a
+page sends its reader to a function, the function is there.
+"""
+
+import ast
 import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 from typing import NamedTuple
 
 import pytest
@@ -14,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")])
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+POINTER = re.compile(r"`([\w.]+)` in\s+\[[^\]]*\]\(([^)\s]+\.py)\)")
+PYTHON = {path: path.read_text() for path in sorted(ROOT.glob("examples/python/*.py"))}
 
 
 class Example(NamedTuple):
@@ -57,6 +65,32 @@ def headings(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def lost_pointers(page: Path, text: str) -> list[str]:
+    """Give the functions and classes that a page says are in a file, and are not."""
+    found = POINTER.findall(FENCE.sub("", text))
+    return [name for name, target in found if name not in defined_in(page.parent / target)]
+
+
+def defined_in(path: Path) -> set[str]:
+    """Give what a file defines at its top, and the methods of its classes as `Class.method`."""
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    tops = [node for node in ast.parse(path.read_text()).body if isinstance(node, kinds)]
+    inner = [(top, node) for top in tops if isinstance(top, ast.ClassDef) for node in top.body]
+    methods = {f"{top.name}.{node.name}" for top, node in inner if isinstance(node, kinds)}
+    return methods | {top.name for top in tops}
+
+
+def unquoted(text: str, files: list[str]) -> list[str]:
+    """Give the python blocks of a page that are no piece of a file, at any indentation."""
+    blocks = [fence[2] for fence in FENCE.finditer(text) if fence[1].strip() == "python"]
+    spaces = [" " * width for width in (0, 4, 8, 12)]
+    return [
+        block
+        for block in blocks
+        if not any(f"\n{indent(block, space)}" in f"\n{file}" for space in spaces for file in files)
+    ]
+
+
 def pawl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run the command as a user does."""
     command = [sys.executable, "-c", "from pawlflow.cli.main import main; main()", *arguments]
@@ -87,6 +121,26 @@ def test_the_readme_shows_the_example_files():
     assert shown == [file.read_text() for file in files]
 
 
+def test_the_readme_quotes_a_whole_program():
+    """The Python on the front page can be copied and run as it stands, below its first line."""
+    text = (ROOT / "README.md").read_text()
+    blocks = [fence[2] for fence in FENCE.finditer(text) if fence[1].strip() == "python"]
+    _, _, program = PYTHON[ROOT / "examples" / "python" / "order.py"].partition("\n\n")
+    assert blocks == [program]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_is_quoted_from_files_that_run(page):
+    """A python block is a piece of a file in examples/python, word for word."""
+    assert unquoted(page.read_text(), list(PYTHON.values())) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_functions_are_where_a_page_says(page):
+    """A name with a file beside it is defined there."""
+    assert lost_pointers(page, page.read_text()) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     """A relative link names a file or folder that exists, and a heading that it has."""
@@ -109,3 +163,16 @@ def test_the_collector_collects(tmp_path):
         "# A title, here\n[a](page.md#a-title-here) [b](no.md) [c](#no) [d](https://x.y)\n"
     )
     assert broken_links(page, page.read_text()) == ["no.md", "#no"]
+
+
+def test_the_collector_of_python_collects(tmp_path):
+    """A quote is found at any indentation; a changed one, and a lost function, are named."""
+    file = "def f():\n    if x:\n\n        return 1\n\n\nclass C:\n    def m(self): ...\n"
+    good = "```python\nif x:\n\n    return 1\n```\n"
+    assert unquoted(good + "```sh\nls\n```\n", [file]) == []
+    assert unquoted(good.replace("1", "2"), [file]) == ["if x:\n\n    return 2\n"]
+
+    (tmp_path / "a.py").write_text(file)
+    page = tmp_path / "page.md"
+    text = "`f` in [a](a.py), `C.m` in\n[a](a.py), `g` in [a](a.py), `C.n` in [a](a.py)\n"
+    assert lost_pointers(page, text) == ["g", "C.n"]

@@ -24,6 +24,7 @@ WALK = (
     "api/routes.py",
     "engine/admission.py",
     "engine/shard.py",
+    "engine/stepping.py",
     "kernel/step.py",
     "kernel/decide.py",
     "kernel/draft.py",
@@ -37,7 +38,10 @@ WALK = (
 )
 CORE = ("model", "kernel", "engine", "store/port.py", "store/memory.py")
 NOT_CORE = ("model/types.py", "kernel/machine.py", "kernel/system")
-ENTRIES = ("pawlflow", "pawlflow.cli.main", "pawlflow.testing")
+ENTRIES = (
+    *("pawlflow", "pawlflow.cli.main", "pawlflow.testing"),
+    *("pawlflow.testing.conformance", "pawlflow.testing.sim.__main__"),  # for users to run
+)
 # Machines (spec 002) are decided by the kernel; the shard that will run them is not here yet.
 NOT_WIRED_YET = {"pawlflow.kernel.machine", "pawlflow.model.types"}
 OUTSIDE = {

@@ -1,13 +1,23 @@
 """The walk: one command through every room, in the order it passes them.
 
 Read this first. A small shop takes an order, charges the card, and ships. We start it, let the
-card be charged, crash, go on, see the parcel lost, and watch the money go back. Each test below is
-one room; `make test` runs them, and so can you, one line at a time in a Python shell.
+card be charged, crash, go on, see the parcel lost, and watch the money go back. Tests 1 to 10 stay
+with the door and the kernel, where all is decided; 11 to 14 go through the shard, the store, the
+effects and the views around it. docs/walk.md is the map. `make test` runs them, and so can you.
 """
 
+import asyncio
+
+import pytest
+
+from pawlflow import Pawl
 from pawlflow.definition.canonical import definition_hash
 from pawlflow.definition.load import load_workflows
+from pawlflow.engine import requests
+from pawlflow.engine.actions import Accepted, Append, Notify, Publish, Reply, Stopped
 from pawlflow.engine.admission import admit_start
+from pawlflow.engine.drivers import Engine
+from pawlflow.engine.shard import Shards
 from pawlflow.kernel.draft import Rejected, open_intents
 from pawlflow.kernel.plan import compile_plan
 from pawlflow.kernel.publish import published
@@ -28,6 +38,14 @@ from pawlflow.model.inputs import Receipt, Tick
 from pawlflow.model.intents import Call
 from pawlflow.model.journal import Stamps, payloads_of, turn_hash
 from pawlflow.model.payload import Payload
+from pawlflow.projections.history import history
+from pawlflow.projections.reading import story_of
+from pawlflow.projections.show import show
+from pawlflow.projections.trace import trace
+from pawlflow.projections.why import why
+from pawlflow.store.memory import MemoryStore
+from pawlflow.store.port import StoreConflictError
+from pawlflow.testing.host import VirtualClock
 
 ORDER = """
 apiVersion: pawl.dev/v1
@@ -49,6 +67,7 @@ spec:
       undo: {run: parcel.recall}
 """
 ORDER_1 = CellId("acme", "order", "o-1")
+ORDER_2 = CellId("acme", "order", "o-2")
 
 
 def test_1_a_definition_is_read_checked_and_compiled_once():
@@ -197,7 +216,90 @@ def test_10_replay_decides_it_all_again_and_finds_the_same_bytes():
     assert (found.turn, found.where) == (2, "chain")
 
 
-# The rest is scaffolding: a cell, a journal, and somebody who answers.
+def test_11_the_shard_commits_many_and_only_then_lets_anything_out():
+    """Two orders, one transaction; while it is under way, nobody outside hears a word."""
+    house = House()
+    house.core.submit(ORDER_1, house.order({"amount": 12}), token=1)
+    house.core.submit(ORDER_2, house.order({"amount": 30}), token=2)
+
+    (append,) = house.work()
+    assert [head.cell for head in append.batch.heads] == [ORDER_1, ORDER_2]
+    assert house.work() == []
+
+    house.commit(append)
+    publish, *replies, notify = house.work()
+    assert [call.params.value for call in publish.intents] == [{"amount": 12}, {"amount": 30}]
+    assert replies == [Reply(1, Accepted("o-1", turn=1)), Reply(2, Accepted("o-2", turn=1))]
+    assert [turn.cell for turn in notify.turns] == [ORDER_1, ORDER_2]
+
+
+def test_12_the_store_keeps_it_for_whoever_comes_next():
+    """Another engine goes on with the same identities; the first one can write nothing more."""
+    first = House()
+    first.submit(ORDER_1, first.order({"amount": 12}))
+    asked = first.calls["charge"]
+
+    second = House(first.store)
+    (offered,) = second.work()
+    assert offered == Publish((asked,), again=True)
+
+    second.submit(ORDER_1, second.ok("charge", {"id": "ch-1"}))
+    assert second.calls["ship"].cell == ORDER_1
+
+    first.core.submit(ORDER_1, first.ok("charge", {"id": "ch-2"}))
+    (too_late,) = first.work()
+    with pytest.raises(StoreConflictError):
+        first.store.append(too_late.batch)
+
+
+def test_13_a_function_carries_it_out_and_its_receipt_comes_back_through_the_same_door():
+    """What the function was given comes back with its result, and becomes a turn like any other."""
+    given = []
+
+    async def charge(amount, ctx):
+        given.append((amount, ctx.key, ctx.attempt))
+        return {"id": "ch-1"}
+
+    def send():  # a plain function runs in a thread
+        return {"parcel": 7}
+
+    undos = {"card.refund": send, "parcel.recall": send}  # no start without, and never asked
+    story = asyncio.run(buy({"card.charge": charge, "parcel.send": send, **undos}))
+
+    start, charged, sent = (turn["input"] for turn in trace(story))
+    assert [start["kind"], charged["kind"], sent["kind"]] == ["start", "receipt", "receipt"]
+    assert given == [(12, charged["key"], charged["attempt"])]
+    assert show(story)["steps"]["ship"]["result"] == {"parcel": 7}
+
+
+def test_14_whoever_asks_is_told_from_the_journal():
+    """What is, what was, what was published, and why: each follows from the turns alone."""
+    house = House()
+    house.submit(ORDER_1, house.order({"amount": 12}))
+    house.submit(ORDER_1, house.ok("charge", {"id": "ch-1"}))
+    ship = house.calls["ship"]
+    lost = failure_of("terminal", "parcel.lost", "it fell off the truck", tenant="acme")
+    house.submit(ORDER_1, Receipt(ship.key, ship.attempt, "failed", failure=lost))
+    house.submit(ORDER_1, house.ok("undo/charge", None))
+
+    story = story_of(house.store, "acme", "o-1")
+
+    assert (show(story)["state"], show(story)["rollback"]) == ("failed", "full")
+    assert show(story, at=2)["steps"]["ship"]["state"] == "running"
+    published_names = [envelope["eventType"] for envelope in history(story)]
+    assert published_names[-2:] == ["WorkflowStepCompensated", "WorkflowInstanceFailed"]
+    assert [because["text"] for because in why(story)["because"]] == [
+        "zoe started order v1",
+        "ship was ready: charge was the last it needed",
+        "attempt 1 of ship failed (terminal, parcel.lost: it fell off the truck), for good",
+        "so the instance fails; what was done is undone",
+        "compensation began, to undo charge",
+        "charge was undone",
+        "the instance closed as failed, rollback full",
+    ]
+
+
+# The rest is scaffolding: a cell and its journal, an engine in the hand, and somebody who answers.
 
 
 class Shop:
@@ -210,7 +312,7 @@ class Shop:
         self.journal, self.payloads, self.calls = [], {}, {}
 
     def submit(self, incoming, now=0):
-        """Decide, and journal what was decided; the shard will do this for many at a time."""
+        """Decide, and journal what was decided; the shard does this for many at a time."""
         stamps = Stamps(now, len(self.journal) + 1, b"sixteen bytes!!!")
         stepped = step(self.cell, incoming, stamps)
         if not isinstance(stepped, Rejected):
@@ -237,3 +339,61 @@ class Shop:
         """Forget everything but the journal."""
         journal = [data for data, _ in self.journal]
         self.cell = fold(ORDER_1, self.plan, journal, self.payloads)
+
+
+class House:
+    """A shard core on a store. It asks, and we answer as a driver does; commits, by hand."""
+
+    def __init__(self, store=None):
+        self.store, self.clock, self.calls = store or MemoryStore(), VirtualClock("walk"), {}
+        self.core = Shards(self.store.claim(), self.clock)
+        self.engine = Engine(self.core, self.store, self.clock, None)
+        (self.workflow,), _ = load_workflows(ORDER, "order.yaml")
+        if store is None:
+            publish = requests.publish(self.workflow, "acme", "zoe")
+            self.submit(requests.registry_cell("acme"), publish)
+
+    def work(self):
+        """Everything the core wants now but reading, which is done for it."""
+        out = []
+        while actions := self.core.work(self.clock.now()):
+            for action in actions:
+                if isinstance(action, Append | Publish | Reply | Notify | Stopped):
+                    out.append(action)
+                else:
+                    self.engine.perform(action)
+        calls = [call for action in out if isinstance(action, Publish) for call in action.intents]
+        self.calls |= {("undo/" if c.direction == "undo" else "") + c.step: c for c in calls}
+        return out
+
+    def commit(self, append):
+        """Make a batch durable, and say so."""
+        self.store.append(append.batch)
+        self.core.appended(None, self.clock.now())
+
+    def submit(self, cell, incoming):
+        """Hand in an input, and commit until nothing is left to do."""
+        self.core.submit(cell, incoming)
+        while appends := [action for action in self.work() if isinstance(action, Append)]:
+            self.commit(appends[0])
+
+    def order(self, value):
+        """The start of an order."""
+        return admit_start(compile_plan(self.workflow), value, tenant="acme", by="zoe")
+
+    def ok(self, name, value):
+        """The executor of a step, or of its undo, succeeds."""
+        call = self.calls[name]
+        return Receipt(call.key, call.attempt, "ok", Payload.of(value, "acme"))
+
+
+async def buy(functions):
+    """An order in an engine of one's own: these functions carry it out. Gives its story."""
+    (workflow,), _ = load_workflows(ORDER, "order.yaml")
+    async with Pawl("memory:", tenant="acme") as pawl:
+        pawl.add(workflow)
+        for name, function in functions.items():
+            pawl.effect(name)(function)
+        run = await pawl.start("order", {"amount": 12}, id="o-1")
+        await run.result(timeout="10s")
+        return story_of(pawl.reader, "acme", "o-1")

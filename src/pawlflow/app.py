@@ -4,6 +4,7 @@ It opens stores by URL, puts an engine on one, and gives the two doors in: throu
 this process, or, where another process owns the store, through the mailbox.
 """
 
+import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -27,8 +28,10 @@ from pawlflow.store.port import SHARDS, Store, StoreError, Taken
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.store.sqlite_backup import backup, restore
 
+log = logging.getLogger("pawl.app")
 DEFAULT_URL: Final = "sqlite:///.pawl/pawl.db"
 ANSWER_S_MAX: Final = 10.0  # for another process to take a request
+UNHEARD_S_MAX: Final = 40.0  # the same, if it cannot be poked: it looks every 30 s by itself
 LOOK_S: Final = (0.001, 0.05)  # between two looks at the answer: first, and at most
 DRIVERS: Final = ("inline", "thread")
 
@@ -65,8 +68,14 @@ def second_handle(store: Store) -> Store:
 
 
 def pokes_of(store: Store) -> Pokes | None:
-    """Where the owner of a store hears that there is mail."""
-    return Pokes(store.path) if isinstance(store, SqliteStore) else None
+    """Where the owner of a store hears that there is mail. Without, it looks now and then."""
+    if not isinstance(store, SqliteStore):
+        return None
+    try:
+        return Pokes(store.path)
+    except StoreError as error:
+        log.warning("%s", error)
+        return None
 
 
 def engine_on(
@@ -106,7 +115,8 @@ def request(store: Store, cell: CellId, incoming: Input) -> Accepted | Rejected:
     the request is in its mailbox then, and will be taken.
     """
     [number] = store.post([mail_of(cell, incoming)])
-    until = time.monotonic() + ANSWER_S_MAX
+    heard = owned_elsewhere(store)
+    until = time.monotonic() + (ANSWER_S_MAX if heard else UNHEARD_S_MAX)
     wait = LOOK_S[0]
     while (taken := store.answer(number)) is None:
         if not owned_elsewhere(store):
@@ -170,7 +180,7 @@ def examine(url: str, *, deep: bool = False) -> dict[str, Any]:
         ends: list[str] = []
         for head in store.heads(range(SHARDS)):
             try:
-                store._check_end(head)  # noqa: SLF001
+                store.check_end(head)
             except StoreError as error:
                 ends.append(str(error))
         log = path.with_name(path.name + "-wal")

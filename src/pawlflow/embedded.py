@@ -27,7 +27,7 @@ from pawlflow.files import load_path
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import Plan, plan_of
 from pawlflow.model.codec import CodecError
-from pawlflow.model.ids import CellId, InstanceId, Tenant
+from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant
 from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.payload import PayloadError
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
@@ -48,16 +48,19 @@ class Pawl:
         driver: Literal["inline", "thread"] = "inline",
         concurrency: int = CONCURRENCY,
         limits: Limits | None = None,
+        by: str = "python",
     ) -> None:
         self.url = url
         self.tenant = Tenant(tenant)
         self.driver_kind = driver
         self.limits = limits
+        self.by = by  # who publishes and starts, if nobody else is named
         self.registry = Registry()
         self.concurrency = concurrency
         self.workflows: dict[str, tuple[Workflow, Plan]] = {}
         self.unpublished: dict[str, Workflow] = {}
         self.publishing: asyncio.Future[None] | None = None
+        self.carried: set[Digest] = set()  # definitions whose every effect has an executor
         self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
@@ -162,7 +165,7 @@ class Pawl:
         """Publish what was loaded and is not known to the store yet."""
         cell = requests.registry_cell(self.tenant)
         futures = [
-            self.driver.submit(cell, requests.publish(workflow, self.tenant, "python"))
+            self.driver.submit(cell, requests.publish(workflow, self.tenant, self.by))
             for workflow in waiting.values()
         ]
         for future in futures:
@@ -183,10 +186,13 @@ class Pawl:
     ) -> Run:
         """Start an instance; durable when this returns. The same id and input: the same run."""
         plan = await self.plan_for(workflow)
-        self.refuse_orphans(plan)
+        if plan.definition not in self.carried:
+            self.refuse_orphans(plan)
         whose = Tenant(tenant or self.tenant)
-        key = InstanceId(id or time_ordered_id(self.clock.now(), self.clock.entropy()))
-        requests.instance_cell(whose, key)
+        if id is None:
+            key = InstanceId(time_ordered_id(self.clock.now(), self.clock.entropy()))
+        else:
+            key = requests.instance_cell(whose, id).key
         start = begin(plan, {} if input is None else input, whose, by)
         if isinstance(start, Rejected):
             raise refusal(start)
@@ -231,6 +237,7 @@ class Pawl:
         ]
         if missing:
             raise NoExecutor(plan.workflow, sorted(set(missing)))
+        self.carried.add(plan.definition)
 
     def run(self, id: str, tenant: str | None = None) -> Run:
         """A run that was started before."""
@@ -303,10 +310,10 @@ class Pawl:
     def stopped(self, action: Stopped) -> None:
         """The store failed: whoever waits is told."""
         self.trouble = action
-        for futures in self.closing.values():
-            for future in futures:
-                if not future.done():
-                    future.set_exception(PawlError(action.code, action.message))
+        waiting = [*self.closing.values(), *self.changing.values()]
+        for future in [each for futures in waiting for each in futures]:
+            if not future.done():
+                future.set_exception(PawlError(action.code, action.message))
 
     async def closed(self, address: Address, seconds: float | None) -> Closed:
         """Wait until an instance is closed."""
@@ -318,6 +325,8 @@ class Pawl:
                 raise NotFound("instance.unknown", f"no instance {address[1]!r}")
             if found.head.closed_at is not None and not future.done():
                 future.set_result(Closed(NOTHING))
+        if seconds is None:
+            return await future
         async with asyncio.timeout(seconds):
             return await future
 

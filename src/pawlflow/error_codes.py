@@ -31,6 +31,22 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "The kept state of an instance differs from what its turns say.",
         "Restore a backup; the turns themselves are still whole.",
     ),
+    "cli.exists": (
+        "A file is there already and would be replaced.",
+        "Name another file, or use --force.",
+    ),
+    "cli.json": (
+        "An option's value is no JSON; the message names line and column.",
+        "Mend it; @FILE reads a file.",
+    ),
+    "cli.timeout": (
+        "The time given was up, and the instance is still open.",
+        "Nothing is lost: `pawl wait ID` goes on.",
+    ),
+    "cli.worker": (
+        "The module of --worker cannot be imported, or has no @step function.",
+        "Check the name or path; the current folder is looked in.",
+    ),
     "concurrency.key": (
         "The expression of `concurrency.key` has no value for this input.",
         "Change the input or the expression; the instance was not started.",
@@ -50,6 +66,10 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "dlq.resolved": (
         "A human sent a dead input once more, or threw it away.",
         "Nothing: it is the record of that.",
+    ),
+    "dlq.unknown": (
+        "There is no dead letter of this number.",
+        "`pawl dlq ls --all` lists them.",
     ),
     "effect.arguments": (
         "The parameters of a step do not fit the function that carries it out.",
@@ -83,6 +103,7 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "More inputs wait than the engine takes in; new starts are turned away first.",
         "Try again a little later, with the same id.",
     ),
+    "event.name": ("That is no event's name.", "A letter, then letters, digits, . _ / or -."),
     "file.unreadable": ("A file cannot be read.", "Check its name and permissions."),
     "heartbeat.lost": (
         "The function gave no sign of life within the step's `heartbeat`.",
@@ -132,9 +153,21 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Something in the mailbox is no input; it was taken out and refused.",
         "If you wrote to the mailbox yourself, look at what you wrote.",
     ),
+    "replay.difference": (
+        "Deciding the journal again gives something else than was written.",
+        "If the store was not changed by others, report it: a defect of Pawl.",
+    ),
     "result.unserialisable": (
         "The function returned something that cannot be kept: not text, numbers, lists, maps.",
         "Return plain values; a msgspec struct or a dataclass is fine too.",
+    ),
+    "review.several": (
+        "The instance has several open reviews.",
+        "Name INSTANCE/STEP, or use --step.",
+    ),
+    "review.unknown": (
+        "No such review is open.",
+        "`pawl review ls` lists those that are.",
     ),
     "shard.elsewhere": (
         "Another process owns this part of the store now.",
@@ -163,6 +196,10 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "store.fenced": (
         "Another owner has taken over; nothing was written.",
         "Nothing: the new owner goes on.",
+    ),
+    "store.failed": (
+        "The store failed while somebody waited for an instance.",
+        "Look at the message; what was acknowledged is there.",
     ),
     "store.full": (
         "There is no room. New starts are refused, nothing that was accepted is lost.",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pawlflow.cli.main import VERBS
+from pawlflow.cli.main import PLANNED, SECTIONS, VERBS
 from pawlflow.errors import explanations
-from tests.cli.kit import changed, pawl
+from tests.cli.kit import ROOT, changed, pawl
 
 
 @pytest.mark.parametrize("verb", ["check", "test"])
@@ -109,14 +109,16 @@ def test_a_process_ends_as_the_verb_does(shop):
     assert run_as_process("", "test", str(shop)).returncode == 1
 
 
-def test_other_stores_are_for_later(shop, monkeypatch):
-    """Said plainly, rather than running in memory in silence. PAWL_DB is for other verbs."""
+def test_scenarios_run_on_the_store_that_is_named(shop, monkeypatch, tmp_path):
+    """In memory, or on new SQLite files; the database named is left alone, PAWL_DB unread."""
     assert pawl("test", shop, "--db", "memory:").exit_code == 0
-    monkeypatch.setenv("PAWL_DB", "sqlite:///x.db")
+    monkeypatch.setenv("PAWL_DB", "postgresql://x")
     assert pawl("test", shop).exit_code == 0
-    result = pawl("--db", "sqlite:///x.db", "test", shop)
-    assert result.exit_code == 2
-    assert "cli.not_yet" in result.output
+    named = tmp_path / "x.db"
+    assert pawl("--db", f"sqlite:///{named}", "test", shop, "--crash-everywhere").exit_code == 0
+    assert not named.exists()
+    other = pawl("test", shop, "--db", "postgresql://x")
+    assert (other.exit_code, "store.url" in other.output) == (2, True)
 
 
 @pytest.mark.req("R94")
@@ -151,7 +153,7 @@ def test_an_unknown_verb_gets_a_suggestion():
     assert result.exit_code == 2
     assert "Did you mean 'check'?" in result.output
     assert "There is no verb 'zzz'. Verbs are:" in pawl("zzz").output
-    assert "'run' is not in this version" in pawl("run").output
+    assert "'serve' is not in this version" in pawl("serve").output
 
 
 def test_help_imports_no_verb():
@@ -170,3 +172,13 @@ def test_help_imports_no_verb():
     for verb in VERBS:
         assert f"  {verb}" in done.stdout
         assert pawl(verb, "--help").exit_code == 0
+
+
+def test_every_verb_is_on_the_page():
+    """docs/cli.md names each, and help lists each in one section."""
+    page = (ROOT / "docs" / "cli.md").read_text()
+    listed = [verb for verbs in SECTIONS.values() for verb in verbs]
+
+    assert sorted(listed) == sorted(VERBS)
+    assert not PLANNED & set(VERBS)
+    assert [verb for verb in VERBS if f"`{verb} " not in page and f"`{verb}`" not in page] == []

@@ -7,31 +7,80 @@ from typing import Any, Final
 import click
 
 VERBS: Final[dict[str, tuple[str, str]]] = {
+    "demo": ("pawlflow.cli.demo", "Watch the whole story in half a minute; nothing to set up."),
     "check": ("pawlflow.cli.check", "Validate and lint definitions; errors with line and column."),
-    "explain": ("pawlflow.cli.explain", "Say what an error code means, and the way out."),
-    "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
-    "schema": ("pawlflow.cli.schema", "Print the JSON Schema of a document kind, for editors."),
     "test": ("pawlflow.cli.test", "Run scenarios in virtual time."),
+    "schema": ("pawlflow.cli.schema", "Print the JSON Schema of a document kind, for editors."),
+    "apply": ("pawlflow.cli.apply", "Publish definitions."),
+    "run": ("pawlflow.cli.run", "Start a workflow, show it live, print its output."),
+    "start": ("pawlflow.cli.start", "Start a workflow, print the instance's id, and return."),
+    "wait": ("pawlflow.cli.wait", "Follow an instance to its end, driving it if nobody does."),
+    "ls": ("pawlflow.cli.look:ls", "List instances, newest first."),
+    "show": ("pawlflow.cli.look:show", "Show an instance, as it is or as it was after any turn."),
+    "watch": ("pawlflow.cli.watch", "Watch an instance live."),
+    "history": ("pawlflow.cli.look:history", "List the published events of an instance."),
+    "why": ("pawlflow.cli.look:why", "Say why an instance is where it is, and what comes next."),
+    "trace": (
+        "pawlflow.cli.look:trace",
+        "List every turn with its cause, its calls and their keys.",
+    ),
+    "explain": ("pawlflow.cli.explain", "Say what an error code means, and the way out."),
+    "review": ("pawlflow.cli.review", "List, show, approve and reject what waits for a human."),
+    "signal": ("pawlflow.cli.act:signal", "Tell one instance; kept until a wait matches it."),
+    "emit": ("pawlflow.cli.act:emit", "Tell everybody who waits for, or is started by, an event."),
+    "cancel": ("pawlflow.cli.act:cancel", "Stop an instance; under compensate its work is undone."),
+    "pause": ("pawlflow.cli.act:pause", "Start nothing new in an instance."),
+    "unpause": ("pawlflow.cli.act:unpause", "Let a paused instance go on."),
+    "resume": ("pawlflow.cli.act:resume", "Let an escalated step go on."),
+    "reassign": ("pawlflow.cli.act:reassign", "Give an escalated step to another role."),
+    "retry": (
+        "pawlflow.cli.act:retry",
+        "Try an escalated step again, with another input if given.",
+    ),
+    "replay": ("pawlflow.cli.replay", "Decide every turn again and compare; exit 5 if it differs."),
+    "dlq": ("pawlflow.cli.dlq", "List, show, redrive and discard inputs that broke a cell."),
+    "doctor": ("pawlflow.cli.doctor", "Check the machine and the store."),
+    "backup": ("pawlflow.cli.keep:backup", "Copy the store while it is at work."),
+    "restore": ("pawlflow.cli.keep:restore", "Put a backup in the place of the store."),
+    "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
     "version": ("pawlflow.cli.version", "Print the version."),
+}
+SECTIONS: Final = {
+    "Begin": ("demo", "version", "explain"),
+    "Write": ("check", "test", "schema", "apply"),
+    "Run": ("run", "start", "wait"),
+    "Look": ("ls", "show", "watch", "history", "why", "trace"),
+    "Act": (
+        *("review", "signal", "emit", "cancel", "pause", "unpause"),
+        *("resume", "reassign", "retry"),
+    ),
+    "Operate": ("replay", "dlq", "doctor", "backup", "restore", "journal"),
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"
-    *("demo", "dev", "serve", "worker", "apply", "plan", "run", "start", "wait", "new"),
-    *("ls", "show", "history", "watch", "why", "trace", "diff", "review", "schedules"),
-    *("signal", "emit", "cancel", "pause", "unpause", "resume", "reassign", "retry"),
-    *("keys", "tenants", "replay", "fork", "cells", "manifest", "snapshot", "gc", "dlq"),
-    *("usage", "quota", "pools", "policy", "audit", "sim", "move", "import", "bench"),
-    *("doctor", "backup", "restore"),
+    *("dev", "serve", "worker", "plan", "new", "diff", "schedules", "keys", "tenants", "fork"),
+    *("cells", "manifest", "snapshot", "gc", "usage", "quota", "pools", "policy", "audit"),
+    *("sim", "move", "import", "bench"),
 }
 INTERRUPTED: Final = 130
 GLOBALS: Final = (
     click.Option(
-        ["--db"], envvar="PAWL_DB", metavar="URL", help="Where instances live.", show_envvar=True
+        ["--db"],
+        envvar="PAWL_DB",
+        metavar="URL",
+        help="Where instances live; default sqlite:///.pawl/pawl.db.",
+        show_envvar=True,
     ),
     click.Option(
-        ["--url"], envvar="PAWL_URL", metavar="URL", help="Talk to a server.", show_envvar=True
+        ["--url"], envvar="PAWL_URL", metavar="URL", help="A server; later.", show_envvar=True
     ),
-    click.Option(["--tenant"], envvar="PAWL_TENANT", metavar="T", help="Whose.", show_envvar=True),
+    click.Option(
+        ["--tenant"],
+        envvar="PAWL_TENANT",
+        metavar="T",
+        help="Whose instances; default `default`.",
+        show_envvar=True,
+    ),
     click.Option(["--json", "as_json"], is_flag=True, default=None, help="Print JSON."),
 )
 
@@ -47,9 +96,9 @@ class Verbs(click.Group):
         """Import the verb that was asked for."""
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(VERBS[cmd_name][0]).command
-        known = {option.name for option in command.params}
-        command.params += [option for option in GLOBALS if option.name not in known]
+        module, _, name = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), name or "command")
+        with_globals(command)
         return command
 
     def resolve_command(
@@ -62,9 +111,18 @@ class Verbs(click.Group):
             raise click.UsageError(unknown_verb(args[0]), ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs with their one line each."""
-        with formatter.section("Verbs"):
-            formatter.write_dl([(verb, VERBS[verb][1]) for verb in self.list_commands(ctx)])
+        """List the verbs with their one line each, by what they are for."""
+        for section, verbs in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(verb, VERBS[verb][1]) for verb in verbs], col_max=10)
+
+
+def with_globals(command: click.Command) -> None:
+    """Let the global options stand after the verb too, and after the verb of a verb."""
+    known = {option.name for option in command.params}
+    command.params += [option for option in GLOBALS if option.name not in known]
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        with_globals(inner)
 
 
 def unknown_verb(given: str) -> str:
@@ -72,7 +130,7 @@ def unknown_verb(given: str) -> str:
     from difflib import get_close_matches  # only on this path
 
     if given in PLANNED:
-        return f"{given!r} is not in this version: it proves workflows with `pawl test`."
+        return f"{given!r} is not in this version: `pawl --help` lists what is."
     close = get_close_matches(given, VERBS, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"There is no verb {given!r}.{hint} Verbs are: {', '.join(sorted(VERBS))}."
@@ -103,10 +161,8 @@ def print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Durable workflows for agents and business processes.",
 )
-@click.pass_context
-def main(ctx: click.Context, /, **settings: Any) -> None:
-    """Keep what was said before the verb; what is said after it wins."""
-    ctx.obj = settings
+def main(**_: Any) -> None:
+    """What is said before the verb is kept; what is said after it wins (`output.setting`)."""
 
 
 def entry() -> None:

@@ -7,23 +7,29 @@ from typing import Any, Final, NoReturn
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from pawlflow.definition.finding import Finding
 from pawlflow.definition.read import BYTES_MAX
 
 FAILED: Final = 1
+USAGE: Final = 2
 INVALID: Final = 3
 NOT_FOUND: Final = 4
 CONFLICT: Final = 5
+TRY_AGAIN: Final = 75
 
 
 def setting(name: str, given: Any) -> Any:
-    """A global option: after the verb, else before it."""
-    if given is not None:
-        return given
-    ctx = click.get_current_context()
-    before: dict[str, Any] = (ctx.parent.obj if ctx.parent else None) or {}
-    return before.get(name)
+    """A global option: as typed after the verb, else before it; then the environment."""
+    ctx: click.Context | None = click.get_current_context()
+    found = [given]
+    while ctx is not None:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            return ctx.params.get(name)
+        found.append(ctx.params.get(name))
+        ctx = ctx.parent
+    return next((value for value in found if value is not None), None)
 
 
 def print_json(value: Any) -> None:
@@ -39,6 +45,11 @@ def fail(code: str, message: str, *, exit_code: int, as_json: bool = False) -> N
         click.echo(f"{click.style('error', fg='red', bold=True)}: {message} [{code}]", err=True)
         click.echo(f"  pawl explain {code}", err=True)
     sys.exit(exit_code)
+
+
+def note(words: str) -> None:
+    """A word to the person, beside what a verb prints."""
+    click.echo(f"{click.style('note', fg='cyan')}: {words}", err=True)
 
 
 def print_findings(findings: Iterable[Finding], sources: dict[str, str]) -> None:

@@ -4,8 +4,10 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, NoReturn
 
 import click
 import msgspec
@@ -26,7 +28,7 @@ from pawlflow.cli.output import (
 )
 from pawlflow.definition.finding import Finding
 from pawlflow.testing.crashes import crash_everywhere
-from pawlflow.testing.runner import InvalidScenarioError, Result, run_scenario
+from pawlflow.testing.runner import HostOn, InvalidScenarioError, Result, on_file, run_scenario
 from pawlflow.testing.scenario import Scenario
 
 
@@ -54,7 +56,6 @@ def command(
 ) -> None:
     """Read everything first: an invalid file means that nothing is run."""
     json = bool(setting("as_json", as_json))
-    refuse_stores(as_json=json)
     found = [p for p in find_files(paths, as_json=json) if is_wanted(p, paths, as_json=json)]
     loaded = [load_path(path, as_json=json) for path in found]
     refuse_invalid(loaded, as_json=json)
@@ -64,8 +65,10 @@ def command(
         fail("cli.nothing", message, exit_code=NOT_FOUND, as_json=json)
     results: list[Result] = []
     invalid: list[Finding] = []
-    for outcome in run_all(scenarios, crash=crash or crash_all, everything=crash_all):
-        (results if isinstance(outcome, Result) else invalid).append(outcome)  # type: ignore[arg-type]
+    crashes = Crashes(crash or crash_all, crash_all)
+    with chosen_host(as_json=json) as host:
+        for outcome in run_all(scenarios, crashes, host):
+            (results if isinstance(outcome, Result) else invalid).append(outcome)  # type: ignore[arg-type]
     keep_journals(results, journals, as_json=json)
     if not json:
         print_findings(invalid, {file.name: file.text for file in loaded})
@@ -80,13 +83,32 @@ def is_wanted(path: Path, paths: tuple[str, ...], *, as_json: bool) -> bool:
     return str(path) in paths or b"Scenario" in read_file(path, as_json=as_json)
 
 
-def refuse_stores(*, as_json: bool) -> None:
-    """Scenarios run in memory in this version; PAWL_DB is for other verbs."""
-    for ctx in (here := click.get_current_context(), here.parent):
+@contextmanager
+def chosen_host(*, as_json: bool) -> Iterator[HostOn | None]:
+    """Where scenarios run: in memory, or by --db sqlite:... on new files in a folder of their own.
+
+    The database that is named is never touched: a scenario needs one that is empty. PAWL_DB is for
+    other verbs.
+    """
+    url = typed_url()
+    if url in (None, "memory:", "memory://"):
+        yield None
+    elif url.startswith("sqlite:"):
+        with TemporaryDirectory(prefix="pawl-test-") as folder:
+            yield on_file(Path(folder) / "pawl.db")
+    else:
+        message = f"{url!r} is no store: use memory: or sqlite:"
+        fail("store.url", message, exit_code=2, as_json=as_json)
+
+
+def typed_url() -> str | None:
+    """The --db of this call, if it was typed."""
+    here = click.get_current_context()
+    for ctx in (here, here.parent):
         typed = ctx is not None and ctx.get_parameter_source("db") is ParameterSource.COMMANDLINE
-        if ctx is not None and typed and ctx.params["db"] != "memory:":
-            message = f"scenarios run in memory; --db {ctx.params['db']} is not possible yet"
-            fail("cli.not_yet", message, exit_code=2, as_json=as_json)
+        if ctx is not None and typed:
+            return str(ctx.params["db"])
+    return None
 
 
 def refuse_invalid(loaded: list[Loaded], *, as_json: bool) -> None:
@@ -106,14 +128,24 @@ def refuse(errors: list[Finding], loaded: list[Loaded], *, as_json: bool) -> NoR
     sys.exit(INVALID)
 
 
+class Crashes(NamedTuple):
+    """Whether scenarios are run again with crashes, and with all of them."""
+
+    wanted: bool
+    everything: bool
+
+
 def run_all(
-    scenarios: list[Scenario], *, crash: bool, everything: bool
+    scenarios: list[Scenario], crashes: Crashes, host: HostOn | None
 ) -> Iterator[Result | Finding]:
     """Run them one after the other; one that cannot be run does not hide the others."""
     for scenario in with_progress(scenarios):
         try:
-            result = run_scenario(scenario)
-            yield crash_everywhere(scenario, result, everything=everything) if crash else result
+            result = run_scenario(scenario, host=host)
+            if crashes.wanted:
+                everything = crashes.everything
+                result = crash_everywhere(scenario, result, everything=everything, host=host)
+            yield result
         except InvalidScenarioError as error:
             yield error.finding
 

@@ -16,9 +16,9 @@ from pawlflow.kernel.step import Cell, new_cell
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import CellId, Tenant
 from pawlflow.model.journal import turn_hash
-from pawlflow.model.journal_file import Beside, Besides
+from pawlflow.model.journal_file import Besides, besides_bytes
 from pawlflow.model.payload import Payload, PayloadError, verified
-from pawlflow.model.records import read, write
+from pawlflow.model.records import read
 from pawlflow.store.port import (
     INLINE_BYTES_MAX,
     Address,
@@ -190,6 +190,4 @@ def put_beside(
             blobs.append(Blob(ref, addr, data))
         else:
             items[addr] = data
-    if not items:
-        return b""
-    return write(Besides(tuple([Beside(addr, data) for addr, data in items.items()])))
+    return besides_bytes(items) if items else b""

@@ -42,6 +42,7 @@ class Lane:
         self.ready: dict[Tenant, dict[Address, None]] = {}
         self.turns = 0
         self.bytes = 0
+        self.count = 0  # of ready cells
 
     def add(self, address: Address) -> None:
         """A cell has something to do."""
@@ -49,23 +50,27 @@ class Lane:
         if cells is None:
             cells = self.ready[address[0]] = {}
             self.ring.append(address[0])
-        cells[address] = None
+        if address not in cells:
+            cells[address] = None
+            self.count += 1
 
     def discard(self, address: Address) -> None:
         """A cell has nothing to do any more, or not here."""
         cells = self.ready.get(address[0])
-        if cells is not None:
-            cells.pop(address, None)
+        if cells is not None and address in cells:
+            del cells[address]
+            self.count -= 1
 
     def take(self) -> Address | None:
         """The next cell; the tenant in front keeps its place until its quantum is used up."""
-        while self.ring:
+        while self.count:
             tenant = self.ring[0]
             cells = self.ready[tenant]
             spent = self.turns >= QUANTUM_TURNS or self.bytes >= QUANTUM_BYTES
             if cells and not spent:
                 address = next(iter(cells))
                 del cells[address]
+                self.count -= 1
                 return address
             self.turns = self.bytes = 0
             self.ring.popleft()
@@ -81,7 +86,7 @@ class Lane:
         self.bytes += size
 
     def __bool__(self) -> bool:
-        return any(self.ready.values())
+        return self.count > 0
 
 
 class Cold:

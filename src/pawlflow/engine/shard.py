@@ -55,7 +55,7 @@ from pawlflow.store.port import (
 
 TURNS_MAX: Final = 500  # a commit's share of 500 turns is lost in the cost of the turns (bench)
 BYTES_MAX: Final = 1024 * 1024
-STEPPING_S_MAX: Final = 0.008  # so that nobody waits longer for a commit to begin
+STEPPING_S_MAX: Final = 0.016  # so that nobody waits longer for a commit to begin
 STARTS_MIN: Final = 64  # of a batch, for beginnings, when there is more to go on with
 STARTS_WAITING_MAX: Final = 20_000  # beyond that new starts are refused: try again later
 WAITING_MAX: Final = 200_000  # inputs of any kind, in memory
@@ -99,7 +99,7 @@ class Shards:
         self.loading: dict[Address, None] = {}
         self.held: set[int] = set()  # mail that is in the inbox, or on its way out of it
         self.mail_after = 0
-        self.unreadable: list[Taken] = []
+        self.unreadable: list[tuple[int, Taken]] = []  # mail that is no input, by shard
         self.mail_waits = True  # there may be mail that was not read
         self.mail_reading = False
         self.recover_after: Ref | None = 0  # calls in flight up to here were offered again
@@ -190,8 +190,11 @@ class Shards:
         if self.full_until is not None and now < self.full_until:
             return
         staging = Staging()
-        if self.unreadable:
-            staging.taken, self.unreadable = self.unreadable, []
+        for shard, taken in self.unreadable:
+            if shard in self.heads:
+                staging.shard(self.heads[shard], now)
+                staging.taken.append(taken)
+        self.unreadable = []
         limits = self.limits
         turns = 1 if self.buggify("flush.split") else limits.turns
         until = self.clock.stopwatch() + limits.stepping_s
@@ -212,10 +215,10 @@ class Shards:
         """What a turn of this batch sent goes first, then what goes on, then what begins."""
         if staging.sends:
             return staging.sends.popleft()
-        room = turns - staging.turns
-        if self.inbox.beginning and room <= min(STARTS_MIN, turns // 2):
-            return self.inbox.take(beginnings=True) or self.inbox.take(beginnings=False)
-        return self.inbox.take(beginnings=False) or self.inbox.take(beginnings=True)
+        inbox = self.inbox
+        if inbox.beginning.count and turns - staging.turns <= min(STARTS_MIN, turns // 2):
+            return inbox.take(beginnings=True) or inbox.take(beginnings=False)
+        return inbox.take(beginnings=False) or inbox.take(beginnings=True)
 
     def ask(self) -> None:
         """Ask for what is missing: cells, mail, deadlines, calls to offer again."""
@@ -343,7 +346,8 @@ class Shards:
             self.put(offer_of(row))
         except (CodecError, PayloadError) as error:
             reached("mail.unreadable")
-            self.unreadable.append(Taken(row.id, "mail.unreadable", str(error)))
+            taken = Taken(row.id, "mail.unreadable", str(error))
+            self.unreadable.append((row.shard, taken))
 
     def due_read(self, heads: Sequence[Head]) -> None:
         """Deadlines that were asked for."""

@@ -12,7 +12,7 @@ import msgspec
 
 from pawlflow.model.ids import CellId, Digest, DurationMs, RoleName, StepKey, StepName, Tenant
 from pawlflow.model.payload import Payload
-from pawlflow.model.records import Record, write
+from pawlflow.model.records import Record, writer_for
 
 Direction = Literal["do", "undo"]
 UNPINNED: Final = b""  # hash of an effect that no manifest pins
@@ -90,11 +90,15 @@ class IntentParts(Record, frozen=True, tag="pawl.intent.1", gc=False):
 
 def step_key(parts: StepKeyParts) -> StepKey:
     """The idempotency key given to the outside: a UUID, version 8. Nobody can guess it."""
-    raw = sha256(write(parts)).digest()
+    raw = sha256(_WRITE_KEY(parts)).digest()
     version, variant = raw[6] & 0x0F | 0x80, raw[8] & 0x3F | 0x80
     return StepKey(raw[:6] + bytes((version, raw[7], variant)) + raw[9:16])
 
 
 def intent_id(parts: IntentParts) -> Digest:
     """The identity of one emission; equal parameters of two instances never share it."""
-    return Digest(sha256(write(parts)).digest())
+    return Digest(sha256(_WRITE_INTENT(parts)).digest())
+
+
+_WRITE_KEY: Final = writer_for(StepKeyParts)
+_WRITE_INTENT: Final = writer_for(IntentParts)

@@ -16,7 +16,7 @@ from pawlflow.model.ids import CellId, Digest, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import IntentRecord
 from pawlflow.model.payload import Payload
-from pawlflow.model.records import Record, write
+from pawlflow.model.records import Record, writer_for
 
 TURN_FORMAT: Final = 1
 _LEAF: Final = b"\x00"  # RFC 6962: a leaf can never be taken for a node
@@ -83,7 +83,7 @@ class ChainedTurn(Record, frozen=True, tag="pawl.turn.1", gc=False):
 
 def turn_bytes(turn: Turn) -> bytes:
     """The canonical bytes of a turn; values appear as addresses."""
-    return write(turn)
+    return _WRITE_TURN(turn)
 
 
 def instance_genesis(cell: CellId) -> Digest:
@@ -93,7 +93,7 @@ def instance_genesis(cell: CellId) -> Digest:
 
 def turn_hash(prev: Digest, data: bytes) -> Digest:
     """The hash of a turn, chained to the one before it in the same instance."""
-    return Digest(sha256(write(ChainedTurn(prev, data))).digest())
+    return Digest(sha256(_WRITE_CHAINED(ChainedTurn(prev, data))).digest())
 
 
 def disposition_hash(data: bytes) -> Digest:
@@ -176,14 +176,17 @@ def gather(record: msgspec.Struct, found: list[Payload]) -> None:
 
 def may_hold(record: type[msgspec.Struct]) -> tuple[str, ...]:
     """The fields of a record that may hold a payload, or a record: looked up once per type."""
-    plain = (inspect.IntType, inspect.StrType, inspect.BytesType, inspect.BoolType)
     info = inspect.type_info(record)
     assert isinstance(info, inspect.StructType)
-    return tuple(
-        field.name
-        for field in info.fields
-        if not isinstance(field.type, plain) and not isinstance(field.type, inspect.LiteralType)
-    )
+    return tuple(field.name for field in info.fields if _holds(field.type))
+
+
+def _holds(info: inspect.Type) -> bool:
+    if isinstance(info, inspect.UnionType):
+        return any(_holds(each) for each in info.types)
+    return isinstance(info, inspect.StructType | inspect.CustomType)
 
 
 _MAY_HOLD: Final[dict[type, tuple[str, ...]]] = {}
+_WRITE_TURN: Final = writer_for(Turn)
+_WRITE_CHAINED: Final = writer_for(ChainedTurn)

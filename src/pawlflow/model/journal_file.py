@@ -5,7 +5,7 @@ frame with its turns and the payloads that lie beside them. Reading checks every
 checked without deciding again: heads, sequence, chains, Merkle roots, addresses.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -21,7 +21,7 @@ from pawlflow.model.journal import (
     turn_hash,
 )
 from pawlflow.model.payload import PayloadError, verified
-from pawlflow.model.records import Record, read, write
+from pawlflow.model.records import Record, array_head, read, write
 
 DOCUMENT_BYTES_MAX: Final = 1 << 30  # a frame holds many turns, each with payloads of its own
 
@@ -43,6 +43,14 @@ class Besides(Record, frozen=True):
     """The payloads that lie beside one entry of a store."""
 
     items: tuple[Beside, ...]
+
+
+def besides_bytes(payloads: Mapping[bytes, bytes]) -> bytes:
+    """The bytes of `Besides` over addresses and data, without making its records."""
+    parts = [array_head(1), array_head(len(payloads))]
+    for addr, data in payloads.items():
+        parts += (array_head(2), head(2, len(addr)), addr, head(2, len(data)), data)
+    return b"".join(parts)
 
 
 class TurnEntry(Record, frozen=True, tag="turn"):

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import tempfile
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -10,6 +9,7 @@ from typing import Final
 from pawlflow.store.port import StoreError
 
 NAME_BYTES_MAX: Final = 100  # Linux allows a socket 107 bytes of name, macOS 103
+FAR: Final = Path("/tmp")  # not TMPDIR: owner and sender may differ in it
 _READ_BYTES: Final = 64
 
 
@@ -78,4 +78,4 @@ def socket_name(path: Path) -> Path:
     if len(os.fsencode(beside)) <= NAME_BYTES_MAX:
         return beside
     digest = sha256(os.fsencode(real)).hexdigest()[:32]
-    return Path(tempfile.gettempdir()) / f"pawl-{digest}.poke"
+    return FAR / f"pawl-{digest}.poke"

@@ -60,7 +60,7 @@ class SqliteStore:
         try:
             with self._writing("claiming table shard"):
                 for head in self._heads(wanted):
-                    self._check_end(head)
+                    self.check_end(head)
                 self._db.executemany(SQL["shard_claim"], [(shard,) for shard in wanted])
         except StoreError:
             if self._owning is None:
@@ -211,7 +211,7 @@ class SqliteStore:
         frame = Frame(shard=shard, first=first, last=last, prev=prev, root=root, hash=hash_)
         return FrameWrite(frame=frame, epoch=epoch, now=now, entries=entries)
 
-    def _check_end(self, head: ShardHead) -> None:
+    def check_end(self, head: ShardHead) -> None:
         """The last frame must lead to the head, and its entries to the frame."""
         if head.seq == 0:
             return

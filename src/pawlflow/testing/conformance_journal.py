@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import Digest, TimeMs
 from pawlflow.model.journal import shard_genesis
 from pawlflow.store.port import (
     SHARDS,
@@ -344,6 +344,6 @@ def stale(store: Store, batch: Batch) -> tuple[int, ...]:
     return trouble.shards
 
 
-def snapshot(ref: int, turn: int, sealed: bytes) -> Snapshot:
+def snapshot(ref: int, turn: int, sealed: Digest) -> Snapshot:
     """A snapshot after some turn."""
     return Snapshot(ref=ref, turn=turn, hash=sealed, data=b"state %d" % turn, beside=b"")

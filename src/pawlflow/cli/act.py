@@ -1,0 +1,188 @@
+"""`pawl signal`, `cancel` and the others that act: each is one input, committed and audited.
+
+They work from a second terminal: the owner of the store takes them from its mailbox, and where
+there is none they commit by themselves and let go.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
+
+import click
+
+from pawlflow.app import owned_elsewhere, request
+from pawlflow.cli.output import USAGE, note, print_json
+from pawlflow.cli.session import Session, person, reading, refuse, session, unknown_instance
+from pawlflow.cli.values import json_of
+from pawlflow.engine import requests
+from pawlflow.kernel.draft import Rejected
+from pawlflow.model.ids import EFFECT_NAME, ROLE_NAME, InstanceId
+from pawlflow.model.inputs import Input
+from pawlflow.store.port import Store
+
+F = TypeVar("F", bound=Callable[..., Any])
+BY: Final = click.option("--by", help="Who acts; default the user of this terminal.")
+COMMENT: Final = click.option("--comment", metavar="TEXT", help="Why; kept with the act.")
+DATA: Final = click.option("--data", metavar="JSON|@FILE", help="What the event says.")
+
+
+def audited(command: F) -> F:
+    """Every act says who and why."""
+    return BY(COMMENT(command))
+
+
+def act(here: Session, key: str, what: str, make: Callable[[], Input]) -> None:
+    """Make an input, hand it to an instance, and say that it was taken."""
+    with reading(here) as store:
+        hand_in(here, store, key, what, make())
+        if here.as_json:
+            print_json({"id": key, "act": what, "accepted": True})
+            return
+        click.echo(f"{key}: {what} accepted")
+        tell_if_idle(here, store, key)
+
+
+def hand_in(here: Session, store: Store, key: str, what: str, incoming: Input) -> None:
+    """Durable when this returns; ends with 5 if it was refused, with 4 if nobody is there."""
+    outcome = request(store, requests.instance_cell(here.tenant, key), incoming)
+    if isinstance(outcome, Rejected):
+        if outcome.code == "instance.unknown":
+            unknown_instance(here, store, key)
+        refuse(here, f"{what} of {key}", outcome)
+
+
+def tell_if_idle(here: Session, store: Store, key: str) -> None:
+    """Where nobody drives the store, what was asked for is committed, and waits."""
+    address = (here.tenant, InstanceId(key))
+    image = store.load([address]).get(address)
+    if image is not None and image.head.closed_at is None and not owned_elsewhere(store):
+        note(f"nobody drives this store now: `pawl wait {key}` does")
+
+
+@click.command(help="Tell one instance; kept until a wait matches it.")
+@click.argument("key", metavar="ID")
+@click.argument("event")
+@DATA
+@audited
+def signal(
+    key: str, event: str, data: str | None, by: str | None, comment: str | None, **options: Any
+) -> None:
+    """The data is what `match` and the wait's result see."""
+    here = session(options)
+    value = json_of(here, data, "--data", default={})
+    check_event(here, event)
+    note_comment(comment)
+    made = partial(requests.signal, event, value, here.tenant, by or person())
+    act(here, key, f"signal {event}", made)
+
+
+@click.command(help="Tell everybody who waits for, or is started by, an event.")
+@click.argument("event")
+@DATA
+@audited
+def emit(event: str, data: str | None, by: str | None, comment: str | None, **options: Any) -> None:
+    """It reaches the waits that are open now, and is not kept for later ones."""
+    here = session(options)
+    value = json_of(here, data, "--data", default={})
+    check_event(here, event)
+    note_comment(comment)
+    with reading(here) as store:
+        incoming = requests.emit(event, value, here.tenant, by or person())
+        outcome = request(store, requests.topic_cell(here.tenant, event), incoming)
+    if isinstance(outcome, Rejected):
+        refuse(here, f"event {event}", outcome)
+    if here.as_json:
+        print_json({"event": event, "accepted": True})
+    else:
+        click.echo(f"{event}: accepted")
+
+
+def check_event(here: Session, event: str) -> None:
+    """An event has a name like an effect has."""
+    if not EFFECT_NAME.match(event):
+        message = f"{event!r} is no event: a letter, then letters, digits, . _ / or -"
+        here.end("event.name", message)
+
+
+def note_comment(comment: str | None) -> None:
+    """Signals and events carry data; the journal has no place for words about them."""
+    if comment is not None:
+        note("a comment on an event is not kept: put it into --data")
+
+
+Steering = Literal["cancel", "pause", "unpause"]
+
+
+def steering(verb: Steering, words: str) -> click.Command:
+    """A verb that stops an instance, holds it back, or lets it go on."""
+
+    @click.command(verb, help=words)
+    @click.argument("key", metavar="ID")
+    @audited
+    def command(key: str, by: str | None, comment: str | None, **options: Any) -> None:
+        here = session(options)
+        made = partial(requests.steer, verb, here.tenant, by=by or person(), comment=comment)
+        act(here, key, verb, made)
+
+    return command
+
+
+cancel = steering("cancel", "Stop an instance; under failurePolicy compensate its work is undone.")
+pause = steering("pause", "Start nothing new in an instance; what runs goes on.")
+unpause = steering("unpause", "Let a paused instance go on.")
+
+
+@click.command(help="Let an escalated step go on, with fresh retries.")
+@click.argument("key", metavar="ID")
+@click.argument("step")
+@audited
+def resume(key: str, step: str, by: str | None, comment: str | None, **options: Any) -> None:
+    """On an expired gate it asks again."""
+    here = session(options)
+    who, tenant = by or person(), here.tenant
+    made = partial(requests.resume, "resume", step, tenant, by=who, comment=comment)
+    act(here, key, f"resume {step}", made)
+
+
+@click.command(help="Give an escalated step to another role.")
+@click.argument("key", metavar="ID")
+@click.argument("step")
+@click.option("--to", "role", required=True, metavar="ROLE", help="The role it goes to.")
+@audited
+def reassign(
+    key: str, step: str, role: str, by: str | None, comment: str | None, **options: Any
+) -> None:
+    """An agent's task or a gate, for somebody else to do."""
+    here = session(options)
+    check_role(here, role)
+    who, tenant = by or person(), here.tenant
+    made = partial(requests.resume, "reassign", step, tenant, by=who, role=role, comment=comment)
+    act(here, key, f"reassign {step} to {role}", made)
+
+
+def check_role(here: Session, role: str | None) -> None:
+    """A role has a name."""
+    if role is not None and not ROLE_NAME.match(role):
+        message = f"{role!r} is no role: a letter, then letters, digits, . _ or -"
+        here.end("cli.usage", message, USAGE)
+
+
+@click.command(help="Try an escalated step again, with another input if one is given.")
+@click.argument("key", metavar="ID")
+@click.argument("step")
+@click.option("--with", "given", metavar="JSON|@FILE", help="The step's input instead of its own.")
+@audited
+def retry(
+    key: str,
+    step: str,
+    given: str | None,
+    by: str | None,
+    comment: str | None,
+    **options: Any,
+) -> None:
+    """Retries begin anew."""
+    here = session(options)
+    params = json_of(here, given, "--with", default=requests.NOT_GIVEN)
+    who, tenant = by or person(), here.tenant
+    made = partial(requests.resume, "retry", step, tenant, by=who, params=params, comment=comment)
+    act(here, key, f"retry {step}", made)

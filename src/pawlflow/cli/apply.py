@@ -1,0 +1,47 @@
+"""`pawl apply -f PATH`: publish definitions under their names."""
+
+from typing import Any
+
+import click
+
+from pawlflow.app import open_store
+from pawlflow.cli.output import print_json
+from pawlflow.cli.session import person, session, told
+from pawlflow.cli.starting import publish
+from pawlflow.cli.workflows import workflows_in
+from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
+from pawlflow.kernel.plan import plan_of
+
+
+@click.command(help="Publish the definitions of files and folders.")
+@click.option("-f", "paths", multiple=True, required=True, metavar="PATH", help="File or folder.")
+@click.option("--by", help="Who publishes; default the user of this terminal.")
+def command(paths: tuple[str, ...], by: str | None, **options: Any) -> None:
+    """All of them, or none if one is not valid."""
+    here = session(options)
+    rows: list[dict[str, Any]] = []
+    with told(here):
+        found = workflows_in(here, list(paths))
+        for workflow in found:
+            plan_of(definition_bytes(workflow))  # what could not be run is not published
+        store = open_store(here.url)
+        try:
+            for workflow in found:
+                new = publish(here, store, workflow, by or person())
+                digest = hash_of_bytes(definition_bytes(workflow)).hex()
+                rows.append(
+                    {
+                        "name": workflow.name,
+                        "version": workflow.version,
+                        "definition_hash": digest,
+                        "status": "new" if new else "unchanged",
+                    }
+                )
+        finally:
+            store.close()
+    if here.as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        mark = click.style("new", fg="green") if row["status"] == "new" else "unchanged"
+        click.echo(f"{row['name']} v{row['version']}  {row['definition_hash'][:12]}  {mark}")

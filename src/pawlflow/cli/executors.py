@@ -1,0 +1,170 @@
+"""Who carries out the steps of a run: the functions of a module, or stubs."""
+
+import asyncio
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+from pawlflow.cli.output import USAGE, read_file
+from pawlflow.cli.session import Session, refuse_findings
+from pawlflow.definition.finding import Finding
+from pawlflow.definition.read import Node, read_yaml
+from pawlflow.definition.report import EnoughError, Report
+from pawlflow.definition.shape import Workflow
+from pawlflow.effects.context import Context, Terminal
+from pawlflow.effects.registry import Executor, Registry, executor_of
+from pawlflow.model.failure import failure_of
+from pawlflow.model.ids import CellId, InstanceId, StepKey, Tenant
+from pawlflow.model.inputs import Receipt
+from pawlflow.model.intents import Call
+from pawlflow.model.payload import Payload
+from pawlflow.testing.scenario import Answer, read_stubs
+
+Stubs = Mapping[str, tuple[Answer, ...]]
+Deliver = Callable[[CellId, Receipt, int], None]
+
+
+class Executors(Registry):
+    """Functions by name; with stubs, one instance asks those first and lacks nobody."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stubs: Stubs | None = None
+        self.stubbed: tuple[Tenant, InstanceId] | None = None
+        self.deliver: Deliver = lambda *_: None
+        self.stub = executor_of("stub", self.answer_as_told)
+
+    def use_stubs(self, stubs: Stubs, tenant: Tenant, key: InstanceId) -> None:
+        """Let stubs answer for one instance. Others in the same store must not be made up."""
+        self.stubs, self.stubbed = stubs, (tenant, key)
+
+    def find(self, call: Call) -> Executor | None:
+        """A stub that is listed, a function, or the stub that succeeds at once."""
+        found = super().find(call)
+        if self.stubs is None or (call.cell.tenant, call.cell.key) != self.stubbed:
+            return found
+        listed = stub_name(call.step, undo=call.direction == "undo") in self.stubs
+        return self.stub if listed or found is None else found
+
+    def knows(self, target: str, *, by_agent: bool) -> bool:
+        """Is there an executor for this?"""
+        return self.stubs is not None or super().knows(target, by_agent=by_agent)
+
+    async def answer_as_told(self, /, ctx: Context, **_: Any) -> Any:
+        """What the stub of this attempt says, after the time it says."""
+        answers = (self.stubs or {}).get(stub_name(ctx.step, undo=ctx.undo))
+        if not answers:
+            return {}
+        answer = answers[min(ctx.attempt, len(answers)) - 1]
+        await asyncio.sleep(answer.after_ms / 1000)
+        if answer.hang:
+            await asyncio.Event().wait()
+        if answer.fail is not None:
+            # An exception can choose three classes; a receipt can have any. What is raised then
+            # comes after it, for the same attempt, and changes nothing.
+            receipt = receipt_of(answer, ctx)
+            self.deliver(cell_of(ctx), receipt, 0)
+            raise Terminal(answer.message or f"a stub: {answer.fail}")
+        if answer.twice or answer.warnings:
+            self.deliver(cell_of(ctx), receipt_of(answer, ctx), 0)
+        return answer.ok
+
+
+def stub_name(step: str, *, undo: bool) -> str:
+    """A step as stubs name it."""
+    return f"undo/{step}" if undo else step
+
+
+def cell_of(ctx: Context) -> CellId:
+    """The instance of an attempt."""
+    return CellId(ctx.tenant, ctx.workflow, ctx.instance)
+
+
+def receipt_of(answer: Answer, ctx: Context) -> Receipt:
+    """The answer of a stub as the receipt of an attempt."""
+    key = StepKey(UUID(ctx.key).bytes)
+    if answer.fail is None:
+        payload = Payload.of(answer.ok, ctx.tenant)
+        return Receipt(key, ctx.attempt, "ok", payload, warnings=len(answer.warnings))
+    message = answer.message or f"a stub: {answer.fail}"
+    failure = failure_of(
+        answer.fail,
+        "effect.failed",
+        message,
+        tenant=ctx.tenant,
+        findings=list(answer.findings),
+    )
+    return Receipt(key, ctx.attempt, "failed", failure=failure)
+
+
+def stubs_in(here: Session, given: Path, workflows: tuple[Workflow, ...]) -> Stubs:
+    """The stubs of a file: a Scenario's `stubs` by themselves, or the whole Scenario."""
+    data = read_file(given, as_json=here.as_json)
+    report = Report()
+    nodes: list[Node] = []
+    with suppress(EnoughError):
+        nodes = [each for each in read_yaml(data, str(given), report) if each.value is not None]
+    stubs: Stubs = {}
+    findings: list[Finding] = report.sorted()
+    if nodes and not report.errors:
+        stubs, findings = read_stubs(stubs_node(nodes[0]), workflows)
+    errors = [found for found in findings if found.severity == "error"]
+    if errors:
+        refuse_findings(here, errors, {str(given): data.decode("utf-8", "replace")})
+    return stubs
+
+
+def stubs_node(node: Node) -> Node:
+    """Where the mapping stands."""
+    place = node
+    for key in ("spec", "stubs") if "apiVersion" in (node.value or ()) else ():
+        inner = place.value.get(key) if isinstance(place.value, dict) else None
+        place = place if inner is None else inner
+    return place
+
+
+def load_worker(here: Session, given: str) -> ModuleType:
+    """Import a module, by its name or by the path of its file. The current folder is looked in."""
+    path = Path(given)
+    by_path = given.endswith(".py") or path.is_file()
+    folder = path.absolute().parent if by_path else Path.cwd()
+    if by_path and not path.is_file():
+        here.end("cli.worker", f"--worker: no such file: {given}", USAGE)
+    sys.path.insert(0, str(folder))
+    try:
+        return load_file(path) if by_path else importlib.import_module(given)
+    except ModuleNotFoundError as error:
+        missing = error.name or given
+        where = f"; looked in {folder} and where Python looks" if given.startswith(missing) else ""
+        here.end("cli.worker", f"--worker {given}: no module {missing!r}{where}", USAGE)
+    except Exception as error:  # noqa: BLE001  # whatever a user's module does when it is imported
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        said = f"{type(error).__name__}: {error}"
+        message = f"--worker {given} cannot be imported: {last.filename}:{last.lineno}: {said}"
+        here.end("cli.worker", message, USAGE)
+
+
+def load_file(path: Path) -> ModuleType:
+    """Import one file, under a name that hides no other module."""
+    spec = importlib.util.spec_from_file_location(f"worker_{path.stem}", path.absolute())
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def executors_of(here: Session, worker: str | None) -> Executors:
+    """The functions of a module, if one is named; ends with 2 if it has none."""
+    executors = Executors()
+    if worker is not None and not executors.add_module(load_worker(here, worker)):
+        here.end("cli.worker", f"--worker {worker} has no function marked with @step", USAGE)
+    return executors

@@ -1,0 +1,80 @@
+"""`pawl run FILE|NAME`: start, show it live, print its output."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pawlflow.app import path_of
+from pawlflow.cli.ending import follow_to_end
+from pawlflow.cli.executors import Executors, executors_of, stubs_in
+from pawlflow.cli.follow import OwnedError, Task, drive, see_through
+from pawlflow.cli.screen import screen_for
+from pawlflow.cli.session import Session, person, session
+from pawlflow.cli.starting import Order, admitted, order_of, start_by_mail
+from pawlflow.cli.values import json_of, seconds_of
+from pawlflow.embedded import Pawl
+from pawlflow.runs import Run
+
+
+@click.command(help="Start a workflow, show it live, print its output; exit 1 if it failed.")
+@click.argument("workflow", metavar="FILE|NAME")
+@click.option("--input", "given", metavar="JSON|@FILE", help="The instance's input; default {}.")
+@click.option("--id", "key", help="The instance's id; the same id and input start it once.")
+@click.option("--worker", metavar="MODULE", help="A module (or .py file) of @step functions.")
+@click.option("--stubs", type=click.Path(path_type=Path), help="Answers in place of executors.")
+@click.option("--by", help="Who starts it; default the user of this terminal.")
+@click.option("--timeout", metavar="5m", help="Leave after this time, with 75; it goes on later.")
+def command(  # noqa: PLR0913  # its options
+    workflow: str,
+    given: str | None,
+    key: str | None,
+    worker: str | None,
+    stubs: Path | None,
+    by: str | None,
+    timeout: str | None,
+    **options: Any,
+) -> None:
+    """Start it, follow it, and end as it ends."""
+    here = session(options)
+    seconds = seconds_of(here, timeout)
+    value = json_of(here, given, "--input", default={})
+    order = order_of(here, workflow, key, value, by or person())
+    admitted(here, order)
+    executors = executors_for(here, order, worker, stubs)
+    task = Task(here, order.key, executors, screen_for(err=True, quiet=here.as_json))
+    follow_to_end(task, start_and_follow(task, order), seconds)
+
+
+def executors_for(here: Session, order: Order, worker: str | None, stubs: Path | None) -> Executors:
+    """Whoever carries out the steps of this run."""
+    executors = executors_of(here, worker)
+    if stubs is not None:
+        chosen = order.chosen
+        listed = stubs_in(here, stubs, (chosen.workflow, *chosen.unpublished[1:]))
+        executors.use_stubs(listed, here.tenant, order.key)
+    return executors
+
+
+async def start_and_follow(task: Task, order: Order) -> dict[str, Any]:
+    """Start it in this process, or by mail where another drives the store."""
+    here = task.here
+    pawl = Pawl(here.url, tenant=here.tenant)
+    for workflow in order.chosen.unpublished:
+        pawl.add(workflow)
+
+    async def begin(entered: Pawl) -> Run:
+        address = (here.tenant, order.key)
+        existing = address in entered.reader.load([address])
+        name = order.chosen.workflow.name
+        run = await entered.start(name, order.input, id=order.key, by=order.by)
+        if existing:
+            task.screen.say(f"{order.key} was started before, with the same input")
+        return run
+
+    try:
+        return await drive(task, begin, pawl)
+    except OwnedError:
+        assert path_of(here.url) is not None  # what is in memory has no other owner
+        start_by_mail(here, order)
+        return await see_through(task)

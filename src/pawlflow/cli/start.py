@@ -1,0 +1,37 @@
+"""`pawl start FILE|NAME`: commit a start and return."""
+
+from typing import Any
+
+import click
+
+from pawlflow.app import owned_elsewhere
+from pawlflow.cli.output import note, print_json
+from pawlflow.cli.session import person, reading, session, told
+from pawlflow.cli.starting import order_of, start_by_mail
+from pawlflow.cli.values import json_of
+
+
+@click.command(help="Start a workflow, print the instance's id, and return.")
+@click.argument("workflow", metavar="FILE|NAME")
+@click.option("--input", "given", metavar="JSON|@FILE", help="The instance's input; default {}.")
+@click.option("--id", "key", help="The instance's id; the same id and input start it once.")
+@click.option("--by", help="Who starts it; default the user of this terminal.")
+def command(
+    workflow: str, given: str | None, key: str | None, by: str | None, **options: Any
+) -> None:
+    """Start it; durable when the id is printed."""
+    here = session(options)
+    value = json_of(here, given, "--input", default={})
+    order = order_of(here, workflow, key, value, by or person())
+    with told(here):
+        existing = start_by_mail(here, order)
+    if here.as_json:
+        print_json({"id": order.key, "existing": existing})
+        return
+    click.echo(order.key)
+    if existing:
+        note(f"{order.key} was started before, with the same input")
+        return
+    with reading(here) as store:
+        if not owned_elsewhere(store):
+            note(f"nobody drives this store now: `pawl wait {order.key}` does")

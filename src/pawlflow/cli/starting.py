@@ -1,0 +1,75 @@
+"""Starting by mail: publish what is new, commit the start, and be gone."""
+
+from typing import Any
+
+import msgspec
+
+from pawlflow.app import open_store, request
+from pawlflow.cli.session import Session, reading, refuse, told
+from pawlflow.cli.workflows import Chosen, by_name, in_file, is_file
+from pawlflow.definition.shape import Workflow
+from pawlflow.engine import requests
+from pawlflow.engine.admission import admit_start
+from pawlflow.engine.clock import SystemClock, time_ordered_id
+from pawlflow.kernel.draft import Rejected
+from pawlflow.model.ids import CellId, InstanceId
+from pawlflow.model.inputs import Input
+from pawlflow.store.port import Store
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A start as it was asked for."""
+
+    chosen: Chosen
+    key: InstanceId
+    input: Any
+    by: str
+
+
+def order_of(here: Session, given: str, key: str | None, value: Any, by: str) -> Order:
+    """Find the workflow, and give the instance an id if it has none."""
+    with told(here):
+        if is_file(given):
+            chosen = in_file(here, given)
+        else:
+            with reading(here) as store:
+                chosen = by_name(here, store, given)
+        clock = SystemClock()
+        named = InstanceId(key or time_ordered_id(clock.now(), clock.entropy()))
+        requests.instance_cell(here.tenant, named)
+    return Order(chosen, named, value, by)
+
+
+def start_by_mail(here: Session, order: Order) -> bool:
+    """Commit a start; durable when this returns. True if it had happened already."""
+    start = admitted(here, order)
+    store = open_store(here.url)
+    try:
+        for workflow in order.chosen.unpublished:
+            publish(here, store, workflow, order.by)
+        address = (here.tenant, order.key)
+        existing = address in store.load([address])
+        cell = CellId(here.tenant, order.chosen.plan.workflow, order.key)
+        outcome = request(store, cell, start)
+    finally:
+        store.close()
+    if isinstance(outcome, Rejected):
+        refuse(here, f"the start of {order.key}", outcome)
+    return existing
+
+
+def admitted(here: Session, order: Order) -> Input:
+    """The start, if its input fits the workflow."""
+    start = admit_start(order.chosen.plan, order.input, tenant=here.tenant, by=order.by)
+    if isinstance(start, Rejected):
+        refuse(here, f"the start of {order.key}", start)
+    return start
+
+
+def publish(here: Session, store: Store, workflow: Workflow, by: str) -> bool:
+    """Make a definition known under its name; False if it was known already."""
+    cell = requests.registry_cell(here.tenant)
+    outcome = request(store, cell, requests.publish(workflow, here.tenant, by))
+    if isinstance(outcome, Rejected) and outcome.code != "definition.same":
+        refuse(here, f"{workflow.name} version {workflow.version}", outcome)
+    return not isinstance(outcome, Rejected)

@@ -1,0 +1,232 @@
+"""The runner: real functions, their time, their threads, and what they return."""
+
+import asyncio
+import threading
+from contextvars import ContextVar
+
+import msgspec
+import pytest
+
+from pawlflow import Step, WorkflowFailed, step
+from tests.effects.kit import run, written
+
+
+@pytest.mark.req("R90")
+def test_cancel_reaches_the_function_and_settles(engine, tmp_path):
+    """The function sees CancelledError; the instance closes as cancelled."""
+    path = written(tmp_path, "long", "  steps: [{name: l, run: long}]\n")
+    seen = []
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+            begun = asyncio.Event()
+
+            @pawl.effect("long")
+            async def long():
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    seen.append("cancelled")
+                    raise
+
+            started = await pawl.start("long")
+            await begun.wait()
+            await pawl.cancel(started.id, by="ann")
+            with pytest.raises(WorkflowFailed) as ended:
+                await started.result(timeout="20s")
+            return ended.value.state
+
+    assert run(main()) == "cancelled"
+    assert seen == ["cancelled"]
+
+
+@pytest.mark.req("R106")
+def test_a_function_that_takes_too_long_is_stopped(engine, tmp_path):
+    """The engine's clock decides; the step fails by its own timeout."""
+    path = written(tmp_path, "slow", "  steps: [{name: s, run: slow, timeout: 20ms}]\n")
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+            pawl.effect("slow")(asyncio.Event().wait)
+            with pytest.raises(WorkflowFailed) as failed:
+                await (await pawl.start("slow")).result(timeout="20s")
+            return failed.value
+
+    failed = run(main())
+    assert (failed.step, failed.failure_class) == ("s", "timeout")
+
+
+def test_a_thread_that_succeeds_too_late_is_still_heard(engine, tmp_path):
+    """A thread cannot be stopped: its late success settles the step, no retry is needed."""
+    path = written(
+        tmp_path,
+        "late",
+        "  steps:\n    - {name: s, run: slow, timeout: 20ms, onTimeout: retry,\n"
+        "       retryPolicy: {maxRetries: 1, backoff: constant, initialDelay: 1h}}\n",
+    )
+    go = threading.Event()
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+
+            @pawl.effect("slow")
+            def slow():
+                go.wait(20)
+                return "done after all"
+
+            started = await pawl.start("late")
+            async for event in started.events():
+                if event["eventType"] == "StepRetryScheduled":
+                    go.set()
+            return started.show()
+
+    shown = run(main())
+    assert shown["state"] == "completed"
+    assert shown["steps"]["s"]["result"] == "done after all"
+
+
+def test_an_attempt_without_a_heartbeat_is_taken_for_lost(engine, tmp_path):
+    """A function that promised signs of life and gives none is stopped and tried again."""
+    path = written(
+        tmp_path,
+        "beat",
+        "  steps:\n    - {name: s, run: quiet, heartbeat: 30ms, onTimeout: retry,\n"
+        "       retryPolicy: {maxRetries: 1, backoff: constant, initialDelay: 1ms}}\n",
+    )
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+
+            @pawl.effect("quiet")
+            async def quiet(ctx):
+                if ctx.attempt == 1:
+                    await asyncio.Event().wait()
+                for _ in range(5):
+                    ctx.heartbeat()
+                    await asyncio.sleep(0.005)
+                return "alive"
+
+            started = await pawl.start("beat")
+            await started.result(timeout="20s")
+            return started.history()
+
+    names = [event["eventType"] for event in run(main())]
+    assert "WorkflowStepTimedOut" in names
+    assert names[-1] == "WorkflowInstanceCompleted"
+
+
+def test_no_more_attempts_run_at_once_than_allowed(engine, tmp_path):
+    """Concurrency is bounded; everything still runs."""
+    path = written(tmp_path, "one", "  steps: [{name: s, run: busy}]\n")
+    now, most = 0, 0
+
+    async def main():
+        nonlocal now, most
+        async with engine(concurrency=3) as pawl:
+            pawl.load(path)
+
+            three = asyncio.Event()
+
+            @pawl.effect("busy")
+            async def busy():
+                nonlocal now, most
+                now += 1
+                most = max(most, now)
+                if now == 3:
+                    three.set()
+                await three.wait()
+                now -= 1
+
+            runs = await asyncio.gather(*(pawl.start("one") for _ in range(20)))
+            for each in runs:
+                await each.result(timeout="20s")
+
+    run(main())
+    assert most == 3
+
+
+def test_context_variables_of_one_step_are_not_seen_by_the_next(engine, tmp_path):
+    """Workers are used again, what a function has set is not."""
+    path = written(tmp_path, "one", "  steps: [{name: s, run: setter}]\n")
+    variable: ContextVar[int] = ContextVar("variable", default=0)
+    seen = []
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+
+            @pawl.effect("setter")
+            async def setter():
+                seen.append(variable.get())
+                variable.set(1)
+
+            for _ in range(5):
+                await (await pawl.start("one")).result(timeout="20s")
+
+    run(main())
+    assert seen == [0] * 5
+
+
+def test_steps_are_plain_functions_that_can_be_registered(engine, tmp_path):
+    """`@step` changes nothing about the function; a module's steps are registered together."""
+
+    @step
+    async def double(n: int) -> int:
+        return 2 * n
+
+    @step(name="math.half")
+    def half(n: int) -> float:
+        return n / 2
+
+    class Result(msgspec.Struct):
+        n: int
+
+    assert isinstance(double, Step)
+    assert half(4) == 2
+    path = written(
+        tmp_path,
+        "maths",
+        "  steps:\n    - {name: d, run: double, with: {n: 4}}\n"
+        "    - {name: h, run: math.half, dependsOn: [d], with: {n: '${ steps.d }'}}\n"
+        "    - {name: r, run: wrap, dependsOn: [h]}\n"
+        "  output: '${ steps.r.n }'\n",
+    )
+
+    async def main():
+        assert await double(3) == 6
+        async with engine() as pawl:
+            pawl.load(path)
+            assert pawl.register(double, half) == ["double", "math.half"]
+            pawl.effect("wrap")(lambda: Result(n=4))
+            return await (await pawl.start("maths")).result(timeout="20s")
+
+    assert run(main()) == 4
+
+
+@pytest.mark.parametrize(
+    ("result", "code"),
+    [(object(), "result.unserialisable"), (b"x" * (17 << 20), "payload.too_large")],
+    ids=["object", "17 MiB"],
+)
+@pytest.mark.req("R212")
+def test_a_result_that_cannot_be_kept_is_a_terminal_failure(engine, tmp_path, result, code):
+    """It is never tried again: the next attempt would return the same."""
+    path = written(
+        tmp_path, "odd", "  steps: [{name: s, run: odd, retryPolicy: {maxRetries: 5}}]\n"
+    )
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+            pawl.effect("odd")(lambda: result)
+            with pytest.raises(WorkflowFailed) as failed:
+                await (await pawl.start("odd")).result(timeout="20s")
+            return failed.value
+
+    failed = run(main())
+    assert (failed.code, failed.attempts) == (code, 1)
