@@ -310,8 +310,12 @@ class Pawl:
     def stopped(self, action: Stopped) -> None:
         """The store failed: whoever waits is told."""
         self.trouble = action
-        waiting = [*self.closing.values(), *self.changing.values()]
-        for future in [each for futures in waiting for each in futures]:
+        waiting: list[asyncio.Future[Any]] = []
+        for closing in self.closing.values():
+            waiting += closing
+        for changing in self.changing.values():
+            waiting += changing
+        for future in waiting:
             if not future.done():
                 future.set_exception(PawlError(action.code, action.message))
 

@@ -87,7 +87,7 @@ def test_an_interrupt_ends_with_130(shop):
     """Wherever it comes, with a word and without a traceback."""
     interrupted = run_as_process(
         "import pawlflow.cli.test as t\n"
-        "def stop(*_): raise KeyboardInterrupt\n"
+        "def stop(*_, **__): raise KeyboardInterrupt\n"
         "t.run_scenario = stop",
         "test",
         str(shop),

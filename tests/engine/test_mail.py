@@ -9,10 +9,11 @@ from pawlflow.model.journal import Disposition
 from pawlflow.model.operate import DiscardInput, RedriveInput
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import read, write
+from pawlflow.projections.proof import verify_store
 from pawlflow.projections.reading import story_of
 from pawlflow.projections.show import show
 from pawlflow.store.port import Mail, StoreUnknownError
-from tests.engine.kit import CHAIN, Bench
+from tests.engine.kit import CHAIN, Bench, starting
 
 WAITS = """
 apiVersion: pawl.dev/v1
@@ -215,3 +216,31 @@ def test_a_dead_letter_is_sent_once_more_or_thrown_away(verb, monkeypatch):
         for each in bench.store.dispositions("default", 10)
     ]
     assert kinds == ["redriven" if verb == "redrive" else "discarded", "dead"]
+
+
+@pytest.mark.req("R224")
+def test_a_start_that_breaks_is_a_dead_letter_too(monkeypatch):
+    """There is no instance to put aside, but its input is kept and can be sent once more."""
+    bench = Bench()
+    bench.load(CHAIN)
+    cell, begin = starting("i-1", CHAIN, "default", {"x": 1})
+
+    def broken(*_):
+        raise RuntimeError("a defect")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pawlflow.engine.stepping.step", broken)
+        [number] = bench.store.post([mail_of(cell, begin)])
+        bench.core.poked()
+        bench.engine.drain()
+    assert bench.store.answer(number).code == "cell.raised"
+    [dead] = bench.store.dispositions("default", 10)
+    letter: Disposition = read(Disposition, dead.entry.data, {})
+    original = Payload.of([write(letter.input), dead.entry.beside], "default")
+
+    bench.ask(letter.cell, RedriveInput(dead.seq * 32 + dead.shard, original, "ann"))
+    bench.engine.drain()
+
+    assert shown(bench, "i-1")["state"] == "running"
+    assert shown(bench, "i-1")["input"] == {"x": 1}
+    assert verify_store(bench.store).differences == []

@@ -13,7 +13,7 @@ from pawlflow.engine.timers import Deadlines, Reoffers
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Input
-from pawlflow.store.port import ShardHead
+from pawlflow.store.port import Address, ShardHead
 
 
 class Core(Protocol):
@@ -28,6 +28,7 @@ class Core(Protocol):
     out: list[Action]
     staging: Staging | None
     held: set[int]
+    silent: dict[Address, None]
     mail_waits: bool
     full_until: TimeMs | None
     stopped: Stopped | None
@@ -96,6 +97,10 @@ def lose(core: Core, shards: Sequence[int], why: str) -> None:
     gone = {shard for shard in shards if core.heads.pop(shard, None) is not None}
     for address in [a for a, live in core.hot.cells.items() if live.shard in gone]:
         core.hot.drop(address)
+    for address in [a for a in core.silent if shard_of_address(a) in gone]:
+        del core.silent[address]
+    for address in [a for a in core.reoffers.placed if shard_of_address(a) in gone]:
+        core.reoffers.heard(address, 0, calls=0)
     core.out.append(Stopped(tuple(gone), "shard.elsewhere", why))
     for offer in core.inbox.remove(lambda address: shard_of_address(address) in gone):
         core.held.discard(offer.mail)

@@ -17,6 +17,7 @@ class Plans:
 
     def __init__(self) -> None:
         self.known: dict[Digest, Plan | UnsupportedError | None] = {}
+        self.absent: dict[Digest, None] = {}  # looked for and not found, since the last batch
 
     def of(self, definition: Digest) -> Plan:
         """A plan that must be there: an instance runs under it."""
@@ -35,12 +36,21 @@ class Plans:
         wanted = (each.input.definition for each in offers if isinstance(each.input, StartInstance))
         return tuple(dict.fromkeys(each for each in wanted if each not in self.known))
 
+    def look_again(self) -> None:
+        """What was not there may be published meanwhile, by another node."""
+        if self.absent:
+            for definition in self.absent:
+                if self.known.get(definition) is None:
+                    self.known.pop(definition, None)
+            self.absent.clear()
+
     def add(self, definitions: Mapping[Digest, bytes], wanted: Iterable[Digest] = ()) -> None:
         """Take in definitions; of those wanted, the ones that were not found do not exist."""
         if len(self.known) > PLANS_MAX:
             self.known.clear()
         for definition in wanted:
-            self.known.setdefault(definition, None)
+            if self.known.setdefault(definition, None) is None:
+                self.absent[definition] = None
         for definition, data in definitions.items():
             try:
                 self.known[definition] = plan_of(data)

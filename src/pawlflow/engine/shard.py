@@ -187,8 +187,10 @@ class Shards:
 
     def stage(self, now: TimeMs) -> None:
         """Step what waits, within the limits of a batch, and ask for its commit."""
-        if self.full_until is not None and now < self.full_until:
-            return
+        if self.full_until is not None:
+            if now < self.full_until:
+                return
+            self.full_until = None  # perhaps there is room again: the next commit will tell
         staging = Staging()
         for shard, taken in self.unreadable:
             if shard in self.heads:
@@ -203,9 +205,10 @@ class Shards:
             if offer is None:
                 break
             step_offer(self, staging, offer, now)
-            if self.clock.stopwatch() > until:
+            if self.clock.stopwatch() > until and staging.answers_something():
                 break
         staging.mail_leftovers()
+        self.plans.look_again()
         if staging.answers_something():
             owned = [self.heads[shard] for shard in staging.fenced]
             self.staging = staging
@@ -357,4 +360,5 @@ class Shards:
         """Cells whose calls are to be offered again."""
         self.recovering = False
         self.recover_after = heads[-1].ref if len(heads) >= RECOVERY_PAGE else None
-        self.silent |= {(head.cell.tenant, head.cell.key): None for head in heads}
+        owned = (head for head in heads if head.shard in self.heads)
+        self.silent |= {(head.cell.tenant, head.cell.key): None for head in owned}

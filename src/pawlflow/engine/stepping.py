@@ -14,15 +14,27 @@ from pawlflow.engine.plans import Plans
 from pawlflow.engine.staging import Staged, Staging
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import Plan
-from pawlflow.kernel.state import Instance
+from pawlflow.kernel.state import SUCCEEDED, Instance
 from pawlflow.kernel.step import Cell, Stepped, new_cell, step
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
-from pawlflow.model.inputs import Input, StartInstance
+from pawlflow.model.inputs import DeliverEvent, Input, Receipt, StartInstance, Tick
 from pawlflow.model.journal import Disposition, Stamps
 from pawlflow.model.operate import DiscardInput, RedriveInput
 from pawlflow.model.payload import Payload
-from pawlflow.model.system import EmitEvent, is_system
-from pawlflow.store.port import Mail, ShardHead, Taken
+from pawlflow.model.system import (
+    AcquireSlot,
+    AwaitEvent,
+    Continue,
+    EmitEvent,
+    GrantSlot,
+    HoldInstance,
+    ReleaseSlot,
+    StopAwaiting,
+    Subscribe,
+    Unsubscribe,
+    is_system,
+)
+from pawlflow.store.port import Mail, ShardHead, Taken, position
 
 
 class Core(Protocol):
@@ -51,6 +63,11 @@ NO_OPS: Final = frozenset(
         "wait.unknown",
         "continue.nothing",
     }
+)
+# What only cells and clocks say to cells: a refusal is an answer that came too late.
+BETWEEN_CELLS: Final = (
+    *(Tick, DeliverEvent, GrantSlot, HoldInstance, AcquireSlot, ReleaseSlot),
+    *(AwaitEvent, StopAwaiting, Subscribe, Unsubscribe, Continue),
 )
 CHANCE: Final = (StartInstance, EmitEvent)  # inputs whose turns need entropy
 TRACE_LINES: Final = 12  # of a program that raised, for its dead letter
@@ -88,6 +105,8 @@ def decide_offer(
 ) -> Accepted | Rejected:
     """What becomes of an input."""
     incoming = offer.input
+    if live.head is None and offer.cell.workflow:
+        live.id = offer.cell  # what it would be, should it come to be
     if isinstance(incoming, RedriveInput | DiscardInput):
         return resolve_dead(core, staging, staged, live, offer)
     if live.trouble is not None:
@@ -153,12 +172,26 @@ def refused_start(cell: Cell, offer: Offer, refused: Rejected) -> Accepted | Rej
 
 
 def refuse(staging: Staging, staged: Staged, live: Live, offer: Offer, refused: Rejected) -> None:
-    """Put a refusal on the record, unless it says that there was nothing to do."""
-    if refused.code in NO_OPS or refused.code == "cell.quarantined" or live.ref is None:
+    """Put a refusal on the record, if somebody outside was refused something."""
+    if refused.code in NO_OPS or isinstance(offer.input, BETWEEN_CELLS) or live.ref is None:
         return
-    if live.trouble is not None or (offer.sent and refused.code == "instance.closed"):
+    if live.trouble is not None or refused.code in ("cell.quarantined", "cell.raised"):
+        return
+    if isinstance(offer.input, Receipt) and not is_news(live, offer.input):
         return
     dispose(staging, staged, live, offer.input, Verdict("rejected", refused.code, refused.detail))
+
+
+def is_news(live: Live, receipt: Receipt) -> bool:
+    """Does a refused receipt tell of something that was done, and that nobody knew of?"""
+    state = None if live.cell is None else live.cell.state
+    if receipt.outcome != "ok" or not isinstance(state, Instance):
+        return False
+    key = state.keys.get(receipt.key)
+    if key is None or key.direction == "undo":
+        return key is None
+    unit = state.unit(key.step)
+    return unit.status != SUCCEEDED and unit.late is None
 
 
 def put_aside(  # a dead letter's parts
@@ -174,10 +207,9 @@ def quarantine(  # what is known about a program that raised
     """A program raised: its live state is spoilt, its input is a dead letter, a human is asked."""
     reached("cell.quarantined")
     said = "".join(traceback.format_exception(error)[-TRACE_LINES:])
-    if live.ref is None or live.head is None:
-        core.hot.drop(offer.address)
-        return Rejected("cell.raised", f"{type(error).__name__}: {error}")
     put_aside(staging, staged, live, offer, "cell.raised", said)
+    if live.head is None:  # it broke before its first turn: there is no cell to put aside
+        return Rejected("cell.raised", f"{type(error).__name__}: {error}")
     head = staging.quarantine(live.head, held=True, now=staged.now)
     core.hot.drop(offer.address)
     spoilt = Live(live.id, None, live.shard, head)
@@ -192,21 +224,19 @@ def resolve_dead(
     """A human sends a dead input once more, or throws it away; the cell goes on."""
     incoming = offer.input
     assert isinstance(incoming, RedriveInput | DiscardInput)
-    if live.ref is None or live.head is None:
-        return Rejected("instance.unknown", offer.cell.key)
     again = isinstance(incoming, RedriveInput)
     detail = {"entry": incoming.entry, "by": incoming.by}
     verdict = Verdict("redriven" if again else "discarded", "dlq.resolved", detail)
     dispose(staging, staged, live, incoming, verdict)
-    if live.head.quarantined:
+    if live.head is not None and live.head.quarantined:
         live.head = staging.quarantine(live.head, held=False, now=staged.now)
         core.hot.drop(offer.address)  # its live state was spoilt: it is read again
         staging.touched[offer.address] = live
     if isinstance(incoming, RedriveInput):  # by mail: this turn of events must be durable first
         data, beside = incoming.original.value
         shard = staged.head.shard
-        staging.mail.append(Mail(shard=shard, cell=live.id, input=data, beside=beside))
-    return Accepted(live.id.key, live.head.turn)
+        staging.mail.append(Mail(shard=shard, cell=offer.cell, input=data, beside=beside))
+    return Accepted(live.id.key, 0 if live.head is None else live.head.turn)
 
 
 class Verdict:
@@ -223,8 +253,8 @@ class Verdict:
 def dispose(
     staging: Staging, staged: Staged, live: Live, incoming: Input, verdict: Verdict
 ) -> None:
-    """Stage a disposition of this cell."""
-    assert live.ref is not None
+    """Stage a disposition of this cell; one that never was is known by the entry itself."""
+    ref = position(staged.head.shard, staged.seq) if live.ref is None else live.ref
     detail = Payload.of(verdict.detail, live.id.tenant)
     disposed = Disposition(
         live.id,
@@ -234,4 +264,4 @@ def dispose(
         incoming,
         staged.now,
     )
-    staging.add_disposition(staged, live.ref, disposed)
+    staging.add_disposition(staged, ref, disposed)

@@ -17,7 +17,7 @@ from pawlflow.definition.canonical import hash_of_bytes
 from pawlflow.kernel.heads import facts_of, questions_changed
 from pawlflow.kernel.plan import Plan, plan_of
 from pawlflow.kernel.replay import Difference, read_turn, verify, verify_turn
-from pawlflow.kernel.snapshot import state_bytes
+from pawlflow.kernel.snapshot import snapshot_payloads, state_bytes
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, new_cell
 from pawlflow.model import journal
@@ -82,7 +82,7 @@ def verify_store(store: Store, progress: Progress | None = None) -> Report:
         report.live = now != proof.heads
         if not report.live:
             verify_rows(proof)
-    except (StoreError, TypeError, ValueError) as error:  # of a row that is none of ours any more
+    except (StoreError, LookupError, TypeError, ValueError) as error:  # a row is none of ours
         code: str = getattr(error, "code", "store.damaged")
         report.differences.append(Problem(code=code, message=str(error)))
     return report
@@ -123,10 +123,9 @@ class Proof:
     def _plan(self, definition: bytes) -> Plan:
         """The plan of a definition. Raises StoreError if its bytes are gone, or others."""
         digest = Digest(definition)
-        data = self.store.definitions([digest]).get(digest)
-        if data is None or hash_of_bytes(data) != digest:
-            why = "is missing" if data is None else "was changed"
-            raise StoreError("definition.lost", f"definition {definition.hex()} {why}")
+        data = self.store.definitions([digest]).get(digest, b"")
+        if hash_of_bytes(data) != digest:
+            raise StoreError("definition.lost", f"{digest.hex()} is missing, or was changed")
         return plan_of(data)
 
 
@@ -193,11 +192,9 @@ def verify_entry(proof: Proof, shard: int, seq: int, entry: Entry) -> None:
 def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None:
     """A disposition must be readable and its own; it may put its cell aside, or let it go on."""
     disposed: journal.Disposition = read(journal.Disposition, entry.data, {})
-    cell = disposed.cell
+    cell, beside = disposed.cell, dict[bytes, bytes]()
     if journal.disposition_hash(entry.data) != entry.hash:
-        message = "a disposition is not what was written"
-        proof.found("journal.entry", message, shard=shard, seq=seq, cell=cell)
-    beside: dict[bytes, bytes] = {}
+        proof.found("journal.entry", "it was changed", shard=shard, seq=seq, cell=cell)
     take_in(beside, entry, cell.tenant)
     mentioned: list[Payload] = [disposed.detail]
     journal.gather(disposed.input, mentioned)
@@ -207,6 +204,9 @@ def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None
         proof.held.pop(entry.ref, None)
     elif disposed.kind == "dead":
         proof.held.setdefault(entry.ref, disposed.at)
+    if entry.ref == position(shard, seq):  # of a cell that never came to be
+        del proof.disposed[entry.ref]
+        proof.held.pop(entry.ref, None)
     row = mix(position(shard, seq), entry.hash)
     proof.dispositions[cell.tenant] = proof.dispositions.get(cell.tenant, 0) + row
 
@@ -248,13 +248,19 @@ def verify_turns(proof: Proof, head: Head) -> None:
         turn = read_turn(entry.data, payloads)
         verify_decision(live, turn, entry)
         note_turn(proof, head, live, turn)
-        if snapshot is None or snapshot.turn != turn.number:
-            continue
-        if (snapshot.hash, snapshot.data) != (live.head, state_bytes(live.state)):
-            raise TurnError("cell.snapshot", "the snapshot after it is another state", turn)
+        if snapshot is not None and snapshot.turn == turn.number:
+            verify_snapshot(snapshot, live, turn, dict(image.blobs))
     verify_head(proof, image.head, live, payloads)
     proof.report.instances += not is_system
     proof.went_on(len(image.entries))
+
+
+def verify_snapshot(kept: port.Snapshot, live: Cell, turn: journal.Turn, values: Any) -> None:
+    """A snapshot is the state its turn led to, with the values it mentions."""
+    take_in(values, Entry(kept.ref, 0, b"", kept.hash, kept.beside), live.state.cell.tenant)
+    lost = {payload.addr for payload in snapshot_payloads(live.state)} - values.keys()
+    if lost or (kept.hash, kept.data) != (live.head, state_bytes(live.state)):
+        raise TurnError("cell.snapshot", "the snapshot after it is another state", turn)
 
 
 def verify_decision(live: Cell, turn: journal.Turn, entry: Entry) -> None:
@@ -285,8 +291,8 @@ def note_turn(proof: Proof, head: Head, live: Cell, turn: journal.Turn) -> None:
             proof.reviews[tenant, head.ref, step] = row
     for event in turn.events:
         if isinstance(event, DefinitionPublished):
-            at = (event.definition, turn.stamps.now)
-            proof.published[tenant, event.name, event.version] = at
+            name, at = (tenant, event.name, event.version), turn.stamps.now
+            proof.published[name] = (event.definition, at)
 
 
 def verify_head(proof: Proof, head: Head, live: Cell, payloads: dict[bytes, bytes]) -> None:
@@ -295,8 +301,7 @@ def verify_head(proof: Proof, head: Head, live: Cell, payloads: dict[bytes, byte
     _, named, elsewhere = proof.disposed.pop(ref, (0, cell, []))
     since = proof.held.get(ref)
     facts = facts_of(live.state)
-    told = [(name, getattr(facts, name)) for name in facts.__struct_fields__]
-    wrong = [name for name, fact in told if getattr(head, name) != fact]
+    wrong = [n for n in facts.__struct_fields__ if getattr(head, n) != getattr(facts, n)]
     wrong += ["turn"] * ((head.turn, head.hash) != (live.state.turn, live.head))
     wrong += ["shard"] * (head.shard != shard)
     if wrong:
@@ -322,9 +327,7 @@ def verify_found(proof: Proof, head: Head) -> None:
     if head.calls and store.in_flight(shards, before, 1) != [head]:
         lost.append("calls in flight")
     if not workflow.startswith("$"):
-        like = port.Filter(
-            tenant=tenant, states=[head.state], workflow=workflow, before=head.ref + 1, limit=1
-        )
+        like = port.Filter(tenant=tenant, workflow=workflow, before=head.ref + 1, limit=1)
         lost += ["instances"] * (store.instances(like) != [head])
     if head.quarantined != (head.ref in proof.held):
         lost.append("quarantined" if head.ref in proof.held else "those that go on")
