@@ -34,7 +34,7 @@ WALK = (
     "kernel/evolve_steps.py",
     "store/port.py",
     "effects/runner.py",
-    "projections/runner.py",
+    "projections/reading.py",
 )
 CORE = ("model", "kernel", "engine", "store/port.py", "store/memory.py")
 NOT_CORE = ("model/types.py", "kernel/machine.py", "kernel/system")

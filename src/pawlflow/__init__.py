@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pawlflow.effects.context import Context, Correctable, Terminal, Transient
+    from pawlflow.effects.context import Cancelled, Context, Correctable, Terminal, Transient
     from pawlflow.effects.registry import Retry, Step, step
     from pawlflow.embedded import Pawl
     from pawlflow.runs import Run
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Cancelled",
     "Conflict",
     "Context",
     "Correctable",
@@ -39,7 +40,7 @@ __all__ = [
 
 # Imported when first asked for: `import pawlflow` alone costs nothing.
 _HOMES: Final = {
-    "pawlflow.effects.context": ("Context", "Correctable", "Terminal", "Transient"),
+    "pawlflow.effects.context": ("Cancelled", "Context", "Correctable", "Terminal", "Transient"),
     "pawlflow.effects.registry": ("Retry", "Step", "step"),
     "pawlflow.embedded": ("Pawl",),
     "pawlflow.runs": ("Run",),

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
+from pawlflow.acts import Acts, refusal
 from pawlflow.app import DEFAULT_URL, engine_on, open_store, pokes_of, second_handle
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.shape import Workflow
@@ -28,16 +29,16 @@ from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import Plan, plan_of
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant
-from pawlflow.model.inputs import Input, Receipt, StartInstance
+from pawlflow.model.inputs import Receipt, StartInstance
 from pawlflow.model.payload import PayloadError
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.store.port import Address, Store
-from pawlflow.trouble import Conflict, NoExecutor, NotFound, PawlError, Refused
+from pawlflow.trouble import NoExecutor, NotFound, PawlError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Pawl:
+class Pawl(Acts):
     """An engine in this process: `async with Pawl("sqlite:///pawl.db") as pawl: ...`."""
 
     def __init__(
@@ -247,41 +248,6 @@ class Pawl:
             raise NotFound("instance.unknown", f"no instance {id!r}")
         return Run(self, whose, key)
 
-    async def act(self, key: str, incoming: Input, tenant: str | None = None) -> None:
-        """Hand an input to an instance; durable when this returns. Raises Refused."""
-        cell = requests.instance_cell(tenant or self.tenant, key)
-        outcome = await self.driver.submit(cell, incoming)
-        if isinstance(outcome, Rejected):
-            raise refusal(outcome)
-
-    async def signal(self, id: str, event: str, data: Any = None, *, by: str = "python") -> None:
-        """Tell one instance; it is kept until a wait matches it."""
-        await self.act(id, requests.signal(event, data, self.tenant, by))
-
-    async def emit(self, event: str, data: Any = None, *, by: str = "python") -> None:
-        """Tell everybody who waits for, or is started by, an event."""
-        cell = requests.topic_cell(self.tenant, event)
-        outcome = await self.driver.submit(cell, requests.emit(event, data, self.tenant, by))
-        if isinstance(outcome, Rejected):
-            raise refusal(outcome)
-
-    async def cancel(self, id: str, *, by: str = "python", comment: str | None = None) -> None:
-        """Stop an instance; with failurePolicy compensate its work is undone."""
-        await self.act(id, requests.steer("cancel", self.tenant, by=by, comment=comment))
-
-    async def approve(  # what a decision consists of
-        self,
-        id: str,
-        step: str,
-        *,
-        by: str,
-        role: str | None = None,
-        comment: str | None = None,
-    ) -> None:
-        """Agree to a gate."""
-        made = requests.decide("approve", step, self.tenant, by=by, role=role, comment=comment)
-        await self.act(id, made)
-
     # What the engine tells
 
     def deliver(self, cell: CellId, receipt: Receipt, size: int) -> None:
@@ -319,8 +285,14 @@ class Pawl:
             if not future.done():
                 future.set_exception(PawlError(action.code, action.message))
 
+    def refuse_if_stopped(self) -> None:
+        """Nothing more will happen once the store has failed."""
+        if self.trouble is not None:
+            raise PawlError(self.trouble.code, self.trouble.message)
+
     async def closed(self, address: Address, seconds: float | None) -> Closed:
         """Wait until an instance is closed."""
+        self.refuse_if_stopped()
         future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
         self.closing.setdefault(address, []).append(future)
         if not self.driver.engine.core.knows_open(address):
@@ -336,6 +308,7 @@ class Pawl:
 
     async def changed(self, address: Address, turn: int) -> None:
         """Wait until an instance has more turns than these."""
+        self.refuse_if_stopped()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.changing.setdefault(address, []).append(future)
         if self.reader.load([address])[address].head.turn <= turn:
@@ -354,13 +327,3 @@ def begin(plan: Plan, value: Any, tenant: Tenant, by: str) -> StartInstance | Re
         return admit_start(plan, msgspec.to_builtins(value), tenant=tenant, by=by)
     except (CodecError, TypeError) as error:
         return Rejected("input.unserialisable", str(error))
-
-
-def refusal(refused: Rejected) -> PawlError:
-    """A refusal as the exception that callers catch."""
-    message = refused.detail or refused.code
-    if refused.code == "instance.conflict":
-        return Conflict(refused.code, message)
-    if refused.code in ("instance.unknown", "workflow.unknown", "definition.unknown"):
-        return NotFound(refused.code, message)
-    return Refused(refused.code, message)

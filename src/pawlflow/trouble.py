@@ -3,14 +3,7 @@
 from typing import Any
 
 from pawlflow.definition.finding import Finding
-
-
-class PawlError(Exception):
-    """The base of them all."""
-
-    def __init__(self, code: str, message: str) -> None:
-        self.code = code
-        super().__init__(message)
+from pawlflow.model.trouble import PawlError as PawlError
 
 
 class Refused(PawlError):  # noqa: N818  # as people say it: "the signal was refused"

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 import msgspec
 import pytest
 
-from pawlflow import Step, WorkflowFailed, step
+from pawlflow import Pawl, PawlError, Step, WorkflowFailed, step
 from tests.effects.kit import run, written
 
 
@@ -230,3 +230,66 @@ def test_a_result_that_cannot_be_kept_is_a_terminal_failure(engine, tmp_path, re
 
     failed = run(main())
     assert (failed.code, failed.attempts) == (code, 1)
+
+
+def test_a_thread_that_succeeds_while_it_is_cancelled_is_undone(engine, tmp_path):
+    """It cannot be stopped, so its success is waited for, and undone with the rest."""
+    path = written(
+        tmp_path,
+        "stubborn",
+        "  failurePolicy: compensate\n  steps:\n"
+        "    - {name: s, run: build, undo: {run: tear_down}}\n",
+    )
+    go, begun, undone = threading.Event(), threading.Event(), []
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+
+            @pawl.effect("build")
+            def build(ctx):
+                begun.set()
+                go.wait(20)
+                return {"built": ctx.cancelled}
+
+            @pawl.effect("tear_down")
+            def tear_down(result):
+                undone.append(result)
+
+            started = await pawl.start("stubborn")
+            await asyncio.to_thread(begun.wait, 20)
+            await pawl.cancel(started.id, by="ann")
+            go.set()
+            with pytest.raises(WorkflowFailed) as ended:
+                await started.result(timeout="20s")
+            return ended.value
+
+    ended = run(main())
+    assert (ended.state, ended.rollback) == ("cancelled", "full")
+    assert undone == [{"built": True}]
+
+
+@pytest.mark.req("R43", "R60")
+def test_a_large_value_is_kept_once_and_checked_when_it_is_read(tmp_path):
+    """A blob beside the journal: the same bytes twice are one row, a changed one is found."""
+    path = written(
+        tmp_path,
+        "large",
+        "  steps:\n    - {name: a, run: big}\n    - {name: b, run: big, dependsOn: [a]}\n",
+    )
+    url = f"sqlite:///{tmp_path}/pawl.db"
+
+    async def main():
+        async with Pawl(url) as pawl:
+            pawl.load(path)
+            pawl.effect("big")(lambda: "x" * 200_000)
+            started = await pawl.start("large", id="l-1")
+            await started.result(timeout="20s")
+            db = pawl.store._db
+            count = db.execute("select count(*) from blob").get
+            db.execute("update blob set data = zeroblob(length(data))")
+            with pytest.raises(PawlError) as damaged:
+                started.show()
+            return count, damaged.value.code
+
+    assert run(main()) == (1, "journal.damaged")

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context as ContextVars
 from contextvars import copy_context
 from typing import Any, Final
@@ -32,7 +32,7 @@ log = logging.getLogger("pawl.effects")
 class Job:
     """A call being carried out."""
 
-    __slots__ = ("beats", "call", "context", "executor", "stopped", "task", "timer")
+    __slots__ = ("beats", "call", "context", "executor", "lost", "stopped", "task", "timer")
 
     def __init__(self, call: Call, executor: Executor) -> None:
         self.call = call
@@ -42,17 +42,21 @@ class Job:
         self.timer: asyncio.TimerHandle | None = None
         self.stopped: str | None = None
         self.beats = 0
+        self.lost = False  # taken for lost, and said so
 
     def beat(self) -> None:
         """A sign of life, from whatever thread."""
         self.beats += 1
 
     def stop(self, reason: str) -> None:
-        """Tell the function that it is no longer wanted."""
+        """Tell the function that it is no longer wanted.
+
+        A thread cannot be stopped: it is told, and what it did is heard when it ends.
+        """
         self.stopped = reason
         if self.context is not None:
             self.context.cancelled = True
-        if self.task is not None:
+        if self.task is not None and self.executor.is_async:
             self.task.cancel()
 
 
@@ -192,7 +196,8 @@ class Runner:
             self.watch(job, span_ms, job.beats)
             return
         message = f"no heartbeat of {job.call.step} for {span_ms} ms"
-        self.settle(job, failed(job.call, "timeout", "heartbeat.lost", message))
+        job.lost = True
+        self.deliver(job.call.cell, failed(job.call, "timeout", "heartbeat.lost", message), 0)
         job.stop("timeout")
 
     async def carry_out(self, job: Job, task: asyncio.Task[None]) -> None:
@@ -221,7 +226,7 @@ class Runner:
             if executor.is_async:
                 result = await executor.fn(**arguments)
             else:
-                result = await self.in_thread(job, arguments)
+                result = await self.in_thread(executor, arguments)
             return succeeded(call, context, result)
         except BindError as error:
             return failed(call, "terminal", "effect.arguments", str(error), context)
@@ -238,27 +243,10 @@ class Runner:
             said = f"{type(error).__name__}: {error}"
             return failed(call, "agent", "effect.raised", said, context)
 
-    async def in_thread(self, job: Job, arguments: dict[str, Any]) -> Any:
-        """Run a plain function in a thread. None can be stopped, so a late result still counts."""
-        fn = job.executor.fn
-        future = self.pool.submit(lambda: fn(**arguments))
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            if not self.closed:
-                loop = asyncio.get_running_loop()
-                future.add_done_callback(
-                    lambda done: loop.call_soon_threadsafe(self.came_late, job, done)
-                )
-            raise
-
-    def came_late(self, job: Job, done: Future[Any]) -> None:
-        """A function that was no longer wanted has ended. If it succeeded, that happened."""
-        if self.closed or done.cancelled() or done.exception() is not None:
-            return
-        receipt = succeeded(job.call, job.context, done.result())
-        if receipt.outcome == "ok":
-            self.deliver(job.call.cell, receipt, 0)
+    async def in_thread(self, executor: Executor, arguments: dict[str, Any]) -> Any:
+        """Run a plain function in a thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.pool, lambda: executor.fn(**arguments))
 
     def settle(self, job: Job, receipt: Receipt | None) -> None:
         """Give the place free and bring the receipt back, once."""
@@ -266,7 +254,8 @@ class Runner:
             return
         if job.timer is not None:
             job.timer.cancel()
-        if receipt is not None and not self.closed:
+        late = job.lost and receipt is not None and receipt.outcome != "ok"  # said already
+        if receipt is not None and not late and not self.closed:
             data = receipt.result.data if receipt.result is not None else None
             self.deliver(job.call.cell, receipt, len(data or b""))
 

@@ -144,10 +144,15 @@ def rebuild(image: CellImage, plan: Plan | None) -> Live:
 
 def start_of(image: CellImage, plan: Plan | None, payloads: dict[bytes, bytes]) -> Cell:
     """The cell the entries are applied to: from its snapshot, or from nothing."""
-    kept = image.snapshot
+    kept, tenant = image.snapshot, image.head.cell.tenant
+    place = f"{tenant}/{image.head.cell.key}"
+    try:
+        for addr, data in image.blobs.items():
+            verified(addr, data, tenant)
+    except (CodecError, PayloadError) as error:
+        raise damaged(place, image.head.turn, str(error)) from error
     if kept is None:
         return new_cell(image.head.cell, plan)
-    place = f"{image.head.cell.tenant}/{image.head.cell.key}"
     try:
         take_in(payloads, kept.beside, image.head.cell.tenant)
         state = state_from_bytes(kept.data, image.head.cell, plan, payloads)

@@ -25,6 +25,7 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.payload import Payload
 from pawlflow.model.system import EmitEvent, PublishDefinition
+from pawlflow.model.trouble import PawlError
 
 Verb = Literal[
     "approve", "reject", "cancel", "pause", "unpause", "resume", "reassign", "retry", "signal"
@@ -32,12 +33,8 @@ Verb = Literal[
 NOT_GIVEN: Any = object()
 
 
-class BadRequestError(Exception):
-    """A request that cannot be made: `code` is stable, the message names the way out."""
-
-    def __init__(self, code: str, message: str) -> None:
-        self.code = code
-        super().__init__(message)
+class BadRequestError(PawlError):
+    """A request that cannot be made; the message names the way out."""
 
 
 def instance_cell(tenant: str, key: str) -> CellId:

@@ -103,8 +103,7 @@ class Proof:
         self.disposed: dict[Ref, tuple[int, CellId, list[bytes]]] = {}  # seq, payloads elsewhere
         self.reviews: dict[tuple[Tenant, Ref, str], tuple[Any, ...]] = {}
         self.published: dict[tuple[Tenant, str, int], tuple[Digest, TimeMs]] = {}
-        self.tenants: dict[Tenant, None] = {}
-        self.dispositions: dict[Tenant, int] = {}
+        self.dispositions: dict[Tenant, int] = {}  # of every tenant there is
         self.aside: list[Problem] = []  # what counts only if nobody wrote meanwhile
         self.unread: set[Ref] = set()  # cells with a problem of their own
         self.plan = lru_cache(256)(self._plan)
@@ -199,14 +198,12 @@ def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None
     mentioned: list[Payload] = [disposed.detail]
     journal.gather(disposed.input, mentioned)
     elsewhere = [payload.addr for payload in mentioned if payload.addr not in beside]
-    proof.disposed.setdefault(entry.ref, (seq, cell, []))[2].extend(elsewhere)
-    if disposed.kind in ("redriven", "discarded"):
-        proof.held.pop(entry.ref, None)
-    elif disposed.kind == "dead":
-        proof.held.setdefault(entry.ref, disposed.at)
-    if entry.ref == position(shard, seq):  # of a cell that never came to be
-        del proof.disposed[entry.ref]
-        proof.held.pop(entry.ref, None)
+    if entry.ref != position(shard, seq):  # else its cell never came to be
+        proof.disposed.setdefault(entry.ref, (seq, cell, []))[2].extend(elsewhere)
+        if disposed.kind == "dead":
+            proof.held.setdefault(entry.ref, disposed.at)
+        elif disposed.kind != "rejected":
+            proof.held.pop(entry.ref, None)
     row = mix(position(shard, seq), entry.hash)
     proof.dispositions[cell.tenant] = proof.dispositions.get(cell.tenant, 0) + row
 
@@ -313,7 +310,7 @@ def verify_head(proof: Proof, head: Head, live: Cell, payloads: dict[bytes, byte
         proof.found("journal.entry", message, shard=shard, cell=cell)
     if since is not None:
         proof.reviews[cell.tenant, ref, ""] = (cell, "quarantine", None, since, None, None)
-    proof.tenants[cell.tenant] = None
+    proof.dispositions.setdefault(cell.tenant, 0)
     verify_found(proof, head)
 
 
@@ -344,7 +341,7 @@ def located(proof: Proof, head: Head) -> dict[str, int]:
     for seq, entry in known:
         if entry.ref == head.ref:
             number += 1
-            prev = journal.turn_hash(prev, entry.data)
+            prev = journal.turn_hash(prev, entry.data if type(entry.data) is bytes else b"")
             if (entry.number, entry.hash) != (number, prev):
                 return {"seq": seq, "turn": number}
     return {}
@@ -386,15 +383,15 @@ def verify_rows(proof: Proof) -> None:
     """Nobody wrote meanwhile: the rows of reviews and names are those that turns led to."""
     rows: dict[Any, Any] = {}
     made: dict[Any, Any] = {**proof.reviews, **proof.published}
-    for tenant in proof.tenants:
+    for tenant, kept in proof.dispositions.items():
         for each in proof.store.reviews(tenant):
             row = (each.cell, each.kind, each.role, each.since, each.due_at, each.show)
             rows[tenant, each.ref, each.step] = row
-        for kept in proof.store.published(tenant):
-            rows[tenant, kept.name, kept.version] = (kept.definition, kept.at)
+        for named in proof.store.published(tenant):
+            rows[tenant, named.name, named.version] = (named.definition, named.at)
         disposed = proof.store.dispositions(tenant, DISPOSITIONS_MAX)
         found = sum(mix(position(each.shard, each.seq), each.entry.hash) for each in disposed)
-        if len(disposed) < DISPOSITIONS_MAX and found != proof.dispositions.get(tenant, 0):
+        if len(disposed) < DISPOSITIONS_MAX and found != kept:
             proof.found("store.index", f"dispositions of {tenant} are not those in the frames")
     for key in sorted(rows.keys() | made.keys(), key=repr):
         if rows.get(key) != made.get(key) and key[1] not in proof.unread:

@@ -34,6 +34,11 @@ def story_from(image: CellImage, definition: bytes) -> Story:
     """The story an image holds. Raises StoreError at the first turn that was changed."""
     cell = image.head.cell
     payloads = dict(image.blobs)
+    try:
+        for addr, data in image.blobs.items():
+            verified(addr, data, cell.tenant)
+    except (CodecError, PayloadError) as error:
+        raise damaged(cell.key, image.head.turn, str(error)) from error
     prev = instance_genesis(cell)
     turns: list[tuple[bytes, Digest]] = []
     for number, entry in enumerate(image.entries, start=1):

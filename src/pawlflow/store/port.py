@@ -12,6 +12,7 @@ import msgspec
 
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, TimeMs
 from pawlflow.model.journal import Frame
+from pawlflow.model.trouble import PawlError
 
 SHARDS: Final = 32  # virtual shards of every store, fixed when it is created
 INLINE_BYTES_MAX: Final = 64 * 1024  # a larger payload is a blob: kept once, whoever mentions it
@@ -197,12 +198,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     before: Ref | None = None  # go on below this one
 
 
-class StoreError(Exception):
+class StoreError(PawlError):
     """The store is unwell. `code` is stable, the message names the way out."""
-
-    def __init__(self, code: str, message: str) -> None:
-        self.code = code
-        super().__init__(message)
 
 
 class StoreConflictError(StoreError):
