@@ -13,7 +13,7 @@ from pawlflow.engine.timers import Deadlines, Reoffers
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Input
-from pawlflow.store.port import Address, ShardHead
+from pawlflow.store.port import Address, ShardHead, Taken
 
 
 class Core(Protocol):
@@ -29,6 +29,7 @@ class Core(Protocol):
     staging: Staging | None
     held: set[int]
     silent: dict[Address, None]
+    unreadable: list[tuple[int, Taken]]
     mail_waits: bool
     full_until: TimeMs | None
     stopped: Stopped | None
@@ -77,6 +78,7 @@ def try_again(core: Core, staging: Staging) -> None:
     """Nothing was written: forget every cell the batch touched, and offer its inputs again."""
     core.staging = None
     forget(core, staging)
+    core.unreadable += staging.unreadable
     for offer in reversed(staging.offers):
         refused = core.refuses(offer.input) if offer.token is not None else None
         if refused is not None and offer.token is not None:

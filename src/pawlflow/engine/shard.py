@@ -158,6 +158,11 @@ class Shards:
         live = self.hot.cells.get(address)
         return live is not None and live.head is not None and live.head.closed_at is None
 
+    def delivers_at_once(self, address: Address) -> bool:
+        """May a send be stepped in its own batch? Not if an older one may still be in the mail."""
+        unread = self.mail_waits or self.mail_reading
+        return not unread and address in self.hot.cells and address not in self.inbox.waiting
+
     def poked(self) -> None:
         """Somebody says that there is mail. A hint: it may be wrong."""
         self.mail_waits = True
@@ -188,13 +193,14 @@ class Shards:
     def stage(self, now: TimeMs) -> None:
         """Step what waits, within the limits of a batch, and ask for its commit."""
         if self.full_until is not None:
-            if now < self.full_until:
+            if self.full_until - FULL_RETRY_MS <= now < self.full_until:  # a clock may be set back
                 return
             self.full_until = None  # perhaps there is room again: the next commit will tell
         staging = Staging()
         for shard, taken in self.unreadable:
             if shard in self.heads:
                 staging.shard(self.heads[shard], now)
+                staging.unreadable.append((shard, taken))
                 staging.taken.append(taken)
         self.unreadable = []
         limits = self.limits

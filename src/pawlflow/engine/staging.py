@@ -82,6 +82,7 @@ class Staging:
         self.intents: list[Intent] = []
         self.mail: list[Mail] = []
         self.taken: list[Taken] = []
+        self.unreadable: list[tuple[int, Taken]] = []
         self.committed: list[Committed] = []
         self.sends: deque[Offer] = deque()  # of this batch, to cells of the same shard
         self.hops: dict[Address, int] = {}
@@ -95,15 +96,19 @@ class Staging:
         """Is there anything to write, or anybody to be told?"""
         return bool(self.turns or self.outcomes or self.taken)
 
-    def send(self, sender: Live, send: Send, *, hot: bool) -> None:
-        """An input for another cell: stepped in this batch if that is here, else mail."""
+    def send(self, sender: Live, send: Send, *, at_once: bool) -> None:
+        """An input for another cell: stepped in this batch if that is here, else mail.
+
+        Once one has gone by mail, all to that cell do: sends never overtake each other.
+        """
         cell = CellId(sender.id.tenant, WorkflowName(send.workflow), InstanceId(send.key))
         address = (cell.tenant, cell.key)
-        near = hot and shard_of(cell) == sender.shard
+        near = at_once and shard_of(cell) == sender.shard
         if near and self.hops.get(address, 0) < HOPS_MAX:
             self.hops[address] = self.hops.get(address, 0) + 1
             self.sends.append(Offer(cell, send.input, sent=True))
         else:
+            self.hops[address] = HOPS_MAX
             self.mail.append(mail_of(cell, send.input))
 
     def mail_leftovers(self) -> None:

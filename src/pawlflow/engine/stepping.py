@@ -12,6 +12,7 @@ from pawlflow.engine.marks import reached
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.plans import Plans
 from pawlflow.engine.staging import Staged, Staging
+from pawlflow.engine.timers import Deadlines
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.state import SUCCEEDED, Instance
@@ -34,7 +35,7 @@ from pawlflow.model.system import (
     Unsubscribe,
     is_system,
 )
-from pawlflow.store.port import Mail, ShardHead, Taken, position
+from pawlflow.store.port import Address, Mail, ShardHead, Taken, position
 
 
 class Core(Protocol):
@@ -45,6 +46,11 @@ class Core(Protocol):
     hot: Hot
     plans: Plans
     inbox: Inbox
+    deadlines: Deadlines
+
+    def delivers_at_once(self, address: Address) -> bool:
+        """May a send be stepped in its own batch?"""
+        ...
 
 
 # Refusals that say "that has happened already", or "that was not for you": nothing to record.
@@ -90,6 +96,8 @@ def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
     outcome = decide_offer(core, staging, staged, live, offer)
     if isinstance(outcome, Rejected):
         refuse(staging, staged, live, offer, outcome)
+        if outcome.code == "timer.not_due" and live.head is not None:
+            core.deadlines.note(live.head)  # the clock was set back while it waited
     if offer.token is not None:
         staging.outcomes.append((offer, outcome))
     if offer.mail and isinstance(outcome, Rejected):
@@ -112,6 +120,8 @@ def decide_offer(
     if live.trouble is not None:
         return live.trouble
     if live.head is not None and live.head.quarantined:
+        if isinstance(incoming, Tick):  # its deadline is looked at again when the cell goes on
+            return Rejected("cell.quarantined", live.id.key)
         put_aside(staging, staged, live, offer, "cell.quarantined", "the cell is put aside")
         return Rejected("cell.quarantined", live.id.key)
     cell = cell_of(core, live, offer)
@@ -154,7 +164,7 @@ def take_turn(  # the parts of a turn
     core.hot.grow(live, staging.add_turn(staged, live, cell, stepped))
     for send in stepped.turn.sends:
         address = (live.id.tenant, InstanceId(send.key))
-        staging.send(live, send, hot=address in core.hot)
+        staging.send(live, send, at_once=core.delivers_at_once(address))
     return Accepted(live.id.key, stepped.turn.number)
 
 
