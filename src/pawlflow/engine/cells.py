@@ -11,7 +11,7 @@ from typing import Final
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.replay import apply_turn, read_turn
-from pawlflow.kernel.snapshot import SnapshotError, state_from_bytes
+from pawlflow.kernel.snapshot import SnapshotError, opened_state, state_from_bytes
 from pawlflow.kernel.step import Cell, new_cell
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import CellId, Tenant
@@ -153,12 +153,23 @@ def start_of(image: CellImage, plan: Plan | None, payloads: dict[bytes, bytes]) 
         raise damaged(place, image.head.turn, str(error)) from error
     if kept is None:
         return new_cell(image.head.cell, plan)
+    opened = opened_state(image.head.cell, kept.hash, kept.data, kept.beside)
+    if opened is None:
+        raise damaged(place, kept.turn, "the seal of its snapshot is broken")
     try:
-        take_in(payloads, kept.beside, image.head.cell.tenant)
-        state = state_from_bytes(kept.data, image.head.cell, plan, payloads)
+        take_in(payloads, kept.beside, tenant)
+        state = state_from_bytes(opened, image.head.cell, plan, payloads)
     except (CodecError, PayloadError, SnapshotError) as error:
         raise damaged(place, kept.turn, f"snapshot: {error}") from error
     return Cell(state, kept.hash)
+
+
+def is_trusted(image: CellImage) -> bool:
+    """May the snapshot be used? It is a cache: if not, the whole story is read instead."""
+    kept = image.snapshot
+    if kept is None:
+        return True
+    return opened_state(image.head.cell, kept.hash, kept.data, kept.beside) is not None
 
 
 def damaged(place: str, turn: int, why: str) -> StoreError:

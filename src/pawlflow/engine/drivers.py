@@ -25,7 +25,9 @@ from pawlflow.engine.actions import (
     Reply,
     Stopped,
 )
+from pawlflow.engine.cells import is_trusted
 from pawlflow.engine.clock import Clock
+from pawlflow.engine.marks import reached
 from pawlflow.engine.shard import Shards
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, Digest, TimeMs
@@ -138,6 +140,11 @@ class Engine:
     def load(self, action: Load) -> None:
         """Read cells, and the definitions they run under."""
         images = self.store.load(action.cells)
+        for address in [each for each, image in images.items() if not is_trusted(image)]:
+            reached("snapshot.distrusted")
+            whole = self.store.story(address)
+            assert whole is not None
+            images[address] = whole
         known = self.core.plans.known
         run_under = (Digest(image.head.definition) for image in images.values())
         wanted = [each for each in run_under if each and known.get(each) is None]

@@ -27,6 +27,7 @@ class Core(Protocol):
     reoffers: Reoffers
     out: list[Action]
     staging: Staging | None
+    making: Staging | None
     held: set[int]
     silent: dict[Address, None]
     unreadable: list[tuple[int, Taken]]
@@ -115,9 +116,10 @@ def stop(core: Core, code: str, message: str) -> None:
     """The store failed: nothing is known to be durable any more, so nothing more is said."""
     core.stopped = Stopped(tuple(core.heads), code, message)
     core.out.append(core.stopped)
-    staging, core.staging = core.staging, None
+    batches, core.staging, core.making = (core.staging, core.making), None, None
     refused = Rejected(code, message)
-    offers = [*(staging.offers if staging else ()), *core.inbox.remove(lambda _: True)]
+    taken = [offer for staging in batches if staging for offer in staging.offers]
+    offers = [*taken, *core.inbox.remove(lambda _: True)]
     for offer in offers:
         if offer.token is not None:
             core.out.append(Reply(offer.token, refused))

@@ -96,6 +96,7 @@ class Shards:
         self.reoffers = Reoffers()
         self.out: list[Action] = []
         self.staging: Staging | None = None  # the batch whose commit is under way
+        self.making: Staging | None = None  # the batch being stepped: should that break, it is told
         self.loading: dict[Address, None] = {}
         self.held: set[int] = set()  # mail that is in the inbox, or on its way out of it
         self.mail_after = 0
@@ -196,7 +197,7 @@ class Shards:
             if self.full_until - FULL_RETRY_MS <= now < self.full_until:  # a clock may be set back
                 return
             self.full_until = None  # perhaps there is room again: the next commit will tell
-        staging = Staging()
+        staging = self.making = Staging()
         for shard, taken in self.unreadable:
             if shard in self.heads:
                 staging.shard(self.heads[shard], now)
@@ -215,6 +216,7 @@ class Shards:
                 break
         staging.mail_leftovers()
         self.plans.look_again()
+        self.making = None
         if staging.answers_something():
             owned = [self.heads[shard] for shard in staging.fenced]
             self.staging = staging

@@ -12,7 +12,7 @@ from pawlflow.engine.fair import Offer
 from pawlflow.engine.places import mail_of, shard_of
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.heads import facts_of, questions_changed
-from pawlflow.kernel.snapshot import snapshot_payloads, state_bytes
+from pawlflow.kernel.snapshot import sealed_state, snapshot_payloads
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped
 from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs, WorkflowName
@@ -285,9 +285,9 @@ def snapshot_of(live: Live) -> Snapshot | None:
     assert cell is not None
     assert live.ref is not None
     state = cell.state
-    data = state_bytes(state)
     blobs: list[Blob] = []
     beside = put_beside(snapshot_payloads(state), live.ref, blobs)
+    data = sealed_state(state, cell.head, beside)
     live.snapshot_at = live.size
     live.snapshot_size = len(data) + len(beside)
     return Snapshot(ref=live.ref, turn=state.turn, hash=cell.head, data=data, beside=beside)

@@ -37,6 +37,7 @@ from pawlflow.kernel.state import (
 )
 from pawlflow.kernel.system import System
 from pawlflow.kernel.system.kinds import KINDS
+from pawlflow.model.codec import hash_of
 from pawlflow.model.events import Rollback
 from pawlflow.model.ids import CellId, Digest, TimeMs
 from pawlflow.model.journal import gather
@@ -44,6 +45,7 @@ from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, read, write
 
 SNAPSHOT_FORMAT: Final = 1
+SEAL_BYTES: Final = 32
 
 
 class Snapshot(Record, frozen=True):
@@ -89,6 +91,26 @@ FACTS: Final = tuple(
 def state_bytes(state: State) -> bytes:
     """The canonical bytes of a state that exists."""
     return write(facts_of(state))
+
+
+def sealed_state(state: State, head: Digest, beside: bytes) -> bytes:
+    """The bytes of a state to be kept, led by a seal over them, their turn and what lies beside."""
+    data = state_bytes(state)
+    return seal(state.cell, head, data, beside) + data
+
+
+def opened_state(cell: CellId, head: Digest, kept: bytes, beside: bytes) -> bytes | None:
+    """The bytes under a seal; None if they were changed, or are of another format."""
+    found, data = kept[:SEAL_BYTES], kept[SEAL_BYTES:]
+    return data if found == seal(cell, head, data, beside) else None
+
+
+def seal(cell: CellId, head: Digest, data: bytes, beside: bytes) -> bytes:
+    """What no other state, turn, cell or format has."""
+    kind = KINDS.get(cell.workflow)
+    number = SNAPSHOT_FORMAT if kind is None else kind.format
+    parts = ("pawl.snapshot.1", number, cell.tenant, cell.workflow, cell.key, head, data, beside)
+    return hash_of(*parts)
 
 
 def facts_of(state: State) -> Record:

@@ -17,7 +17,7 @@ from pawlflow.definition.canonical import hash_of_bytes
 from pawlflow.kernel.heads import facts_of, questions_changed
 from pawlflow.kernel.plan import Plan, plan_of
 from pawlflow.kernel.replay import Difference, read_turn, verify, verify_turn
-from pawlflow.kernel.snapshot import snapshot_payloads, state_bytes
+from pawlflow.kernel.snapshot import sealed_state, snapshot_payloads
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, new_cell
 from pawlflow.model import journal
@@ -256,7 +256,7 @@ def verify_snapshot(kept: port.Snapshot, live: Cell, turn: journal.Turn, values:
     """A snapshot is the state its turn led to, with the values it mentions."""
     take_in(values, Entry(kept.ref, 0, b"", kept.hash, kept.beside), live.state.cell.tenant)
     lost = {payload.addr for payload in snapshot_payloads(live.state)} - values.keys()
-    if lost or (kept.hash, kept.data) != (live.head, state_bytes(live.state)):
+    if lost or kept.data != sealed_state(live.state, live.head, kept.beside):
         raise TurnError("cell.snapshot", "the snapshot after it is another state", turn)
 
 

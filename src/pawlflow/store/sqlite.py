@@ -1,11 +1,11 @@
 """The SQLite store: one file, one owner, and any number of processes that read and post."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import merge
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -34,12 +34,13 @@ from pawlflow.store.port import (
 )
 from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
-from pawlflow.store.sqlite_errors import told, unknown
+from pawlflow.store.sqlite_errors import odd, told, unknown
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL, Row, entry_of, head_of, mail_of, review_of, shard_of
 from pawlflow.store.sqlite_schema import opened
 from pawlflow.store.sqlite_write import read_answer, write_batch, write_mail
 
+T = TypeVar("T")
 PAGE: Final = 1_000  # cells read at once: between two pages writers may write
 _NO_REF: Final = 2**63 - 1
 
@@ -76,6 +77,9 @@ class SqliteStore:
 
     def _heads(self, shards: Sequence[int]) -> list[ShardHead]:
         rows = {row[0]: shard_of(row) for row in self._db.execute(SQL["shards"])}
+        missing = [shard for shard in shards if shard not in rows]
+        if missing:
+            raise odd(self.path, "table shard", f"shards {missing} are missing")
         return [rows[shard] for shard in shards]
 
     def append(self, batch: Batch) -> None:
@@ -92,7 +96,7 @@ class SqliteStore:
 
     def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
         """Mail of these shards, oldest first."""
-        return [mail_of(row) for row in self._rows("mail_after", after, mask_of(shards), limit)]
+        return self._made(mail_of, "mail_after", after, mask_of(shards), limit)
 
     def answer(self, mail: int) -> Taken | None:
         """What became of mail."""
@@ -179,7 +183,7 @@ class SqliteStore:
 
     def reviews(self, tenant: Tenant) -> list[Review]:
         """Open reviews, oldest first."""
-        return [review_of(row) for row in self._rows("reviews", tenant)]
+        return self._made(review_of, "reviews", tenant)
 
     def dispositions(self, tenant: Tenant, limit: int) -> list[Found]:
         """Refused and dead inputs, newest first."""
@@ -227,7 +231,7 @@ class SqliteStore:
         """Every cell, by ref, a page at a time."""
         after = 0
         while rows := self._rows("heads_after", after, PAGE):
-            yield from map(head_of, rows)
+            yield from self._all(head_of, rows)
             after = rows[-1][0]
 
     def facts(self) -> dict[str, Any]:
@@ -284,6 +288,17 @@ class SqliteStore:
         except apsw.Error as trouble:
             raise told(trouble, self.path, f"reading {name}") from trouble
 
+    def _made(self, make: Callable[[Row], T], name: str, *values: int | str) -> list[T]:
+        """What the rows of a statement stand for."""
+        return self._all(make, self._rows(name, *values))
+
+    def _all(self, make: Callable[[Row], T], rows: Sequence[Row]) -> list[T]:
+        """What rows stand for; rows of another shape mean that the schema was changed."""
+        try:
+            return [make(row) for row in rows]
+        except (LookupError, TypeError, ValueError) as trouble:
+            raise odd(self.path, "its rows", trouble) from trouble
+
     @contextmanager
     def _reading(self, place: str) -> Iterator[None]:
         """Several statements that read one moment of the store."""
@@ -296,6 +311,8 @@ class SqliteStore:
                     self._db.execute("ROLLBACK")
         except apsw.Error as trouble:
             raise told(trouble, self.path, f"reading {place}") from trouble
+        except (LookupError, TypeError, ValueError) as trouble:
+            raise odd(self.path, place, trouble) from trouble
 
     @contextmanager
     def _writing(self, place: str) -> Iterator[None]:

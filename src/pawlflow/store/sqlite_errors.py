@@ -46,6 +46,15 @@ def told(trouble: apsw.Error, path: Path, place: str) -> StoreError:
             return StoreError("store.trouble", f"{path} cannot be used, {place}: {trouble!r}")
 
 
+def odd(path: Path, place: str, what: object) -> StoreError:
+    """Something in the file is not as we write it."""
+    return StoreError(
+        "store.damaged",
+        f"{path} is damaged, reading {place}: {what}; "
+        "`pawl doctor` lists the damage, `pawl restore` brings a backup back",
+    )
+
+
 def unknown(trouble: apsw.Error, path: Path) -> StoreError:
     """An error in the very act of committing. Only a full disk surely wrote nothing."""
     if isinstance(trouble, apsw.FullError | apsw.BusyError | apsw.ReadOnlyError):
