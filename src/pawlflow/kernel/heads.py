@@ -12,7 +12,7 @@ from pawlflow.kernel.draft import calls_open
 from pawlflow.kernel.state import ESCALATED, WAITING, Instance, next_deadline
 from pawlflow.kernel.step import State
 from pawlflow.kernel.summary import instance_state
-from pawlflow.model.ids import Digest, StepName, TimeMs
+from pawlflow.model.ids import StepName, TimeMs
 from pawlflow.model.payload import Payload
 
 
@@ -74,16 +74,15 @@ def question_of(state: Instance, step: int) -> Question | None:
         role = plan.gate.role if plan.gate is not None else None
         shown = failure_shown(state, step)
         return Question(plan.name, "escalation", role, state.now, None, shown)
-    if unit.status == WAITING and unit.wait == "approval" and plan.gate is not None:
+    if unit.status == WAITING and plan.gate is not None:
         return Question(plan.name, "approval", plan.gate.role, state.now, unit.until, unit.shown)
     return None
 
 
-def failure_shown(state: Instance, step: int) -> Payload | None:
+def failure_shown(state: Instance, step: int) -> Payload:
     """What a human needs to know of an escalated step: why, and after how many attempts."""
     unit = state.unit(step)
-    if unit.failure is None:
-        return None
+    assert unit.failure is not None, "a step escalates by a failure"
     shown = {
         "class": unit.failure.kind,
         "code": unit.failure.code,
@@ -91,8 +90,3 @@ def failure_shown(state: Instance, step: int) -> Payload | None:
         "attempts": unit.attempt,
     }
     return Payload.of(shown, state.cell.tenant)
-
-
-def digest_of(state: State) -> Digest:
-    """The definition a cell runs under; empty for system cells."""
-    return Digest(state.plan.definition if isinstance(state, Instance) else b"")
