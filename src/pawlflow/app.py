@@ -20,7 +20,7 @@ from pawlflow.engine.drivers import Engine, Outside
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.shard import Limits, Shards
 from pawlflow.kernel.draft import Rejected
-from pawlflow.model.ids import CellId, InstanceId
+from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.poke import Pokes, poke
@@ -29,6 +29,7 @@ from pawlflow.store.sqlite import SqliteStore
 from pawlflow.store.sqlite_backup import backup, restore
 
 log = logging.getLogger("pawl.app")
+NEVER: Final = TimeMs(1 << 60)
 DEFAULT_URL: Final = "sqlite:///.pawl/pawl.db"
 ANSWER_S_MAX: Final = 10.0  # for another process to take a request
 UNHEARD_S_MAX: Final = 40.0  # the same, if it cannot be poked: it looks every 30 s by itself
@@ -89,8 +90,9 @@ def engine_on(
     """Own a store and put an engine on it. Raises StoreError if another process owns it."""
     clock = clock or SystemClock()
     core = Shards(store.claim(), clock, limits=limits)
-    if not recover:
-        core.recover_after = None
+    core.took_over = clock.now()
+    if not recover:  # nobody carries anything out: no attempt can be late
+        core.recover_after, core.took_over = None, NEVER
     return Engine(core, store, clock, outside)
 
 

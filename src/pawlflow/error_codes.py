@@ -256,6 +256,10 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Nothing, unless it stops: then start it again.",
     ),
     "store.url": ("The URL names no store.", "Use sqlite:///PATH or memory:"),
+    "timer.held": (
+        "An attempt went down with its engine, and has its whole time again since another runs.",
+        "Nothing: its timeout comes later.",
+    ),
     "tenant.bad": ("That is no tenant's name.", "Use letters, digits, - and _."),
     "trigger.unknown": ("The workflow is not started by this event.", "Nothing."),
     "turn.unknown": (

@@ -107,6 +107,7 @@ class Shards:
         self.recovering = False
         self.silent: dict[Address, None] = {}  # cells whose calls are to be offered again
         self.full_until: TimeMs | None = None  # the store had no room: no starts until then
+        self.took_over: TimeMs | None = None  # attempts older than this get their time again
         self.stopped: Stopped | None = None
 
     # In

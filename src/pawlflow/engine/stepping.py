@@ -9,6 +9,7 @@ from pawlflow.engine.cells import Hot, Live
 from pawlflow.engine.clock import Clock
 from pawlflow.engine.fair import Inbox, Offer
 from pawlflow.engine.marks import reached
+from pawlflow.engine.patience import held_until
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.plans import Plans
 from pawlflow.engine.staging import Staged, Staging
@@ -47,6 +48,7 @@ class Core(Protocol):
     plans: Plans
     inbox: Inbox
     deadlines: Deadlines
+    took_over: TimeMs | None
 
     def delivers_at_once(self, address: Address) -> bool:
         """May a send be stepped in its own batch?"""
@@ -57,6 +59,7 @@ class Core(Protocol):
 NO_OPS: Final = frozenset(
     {
         "receipt.not_awaited",
+        "timer.held",
         "timer.not_due",
         "event.not_awaited",
         "instance.exists",
@@ -127,6 +130,8 @@ def decide_offer(
     cell = cell_of(core, live, offer)
     if isinstance(cell, Rejected):
         return cell
+    if isinstance(incoming, Tick) and is_held(core, staged, live, cell):
+        return Rejected("timer.held", live.id.key)
     entropy = core.clock.entropy() if isinstance(incoming, CHANCE) else b""
     stamps = Stamps(staged.now, staged.seq, entropy)
     try:
@@ -137,6 +142,18 @@ def decide_offer(
     if isinstance(stepped, Rejected):
         return refused_start(cell, offer, stepped)
     return take_turn(core, staging, staged, live, cell, stepped)
+
+
+def is_held(core: Core, staged: Staged, live: Live, cell: Cell) -> bool:
+    """Is the deadline that came held back for an attempt that went down with its engine?"""
+    if core.took_over is None or live.head is None:
+        return False
+    until = held_until(cell.state, core.took_over)
+    if until is None or staged.now >= until:
+        return False
+    reached("timer.held")
+    core.deadlines.hold(live.head, until)
+    return True
 
 
 def cell_of(core: Core, live: Live, offer: Offer) -> Cell | Rejected:

@@ -36,6 +36,10 @@ class Deadlines:
             del self.heap[HELD_MAX // 2 :]
             self.horizon = self.heap[-1][:2]
 
+    def hold(self, head: Head, until: int) -> None:
+        """Look at a cell again later than its row says."""
+        heappush(self.heap, (until, head.ref, head.cell.tenant, head.cell.key))
+
     def read(self, found: Iterable[Head]) -> None:
         """The next page of the store's index."""
         page = list(found)
