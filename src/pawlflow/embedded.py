@@ -32,7 +32,7 @@ from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant
 from pawlflow.model.inputs import Receipt, StartInstance
 from pawlflow.model.payload import PayloadError
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
-from pawlflow.store.port import Address, Store
+from pawlflow.store.port import Address, Store, StoreError
 from pawlflow.trouble import NoExecutor, NotFound, PawlError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,7 +74,12 @@ class Pawl(Acts):
         loop = asyncio.get_running_loop()
         self.store = open_store(self.url)
         self.clock = SystemClock()
-        engine = engine_on(self.store, self, clock=self.clock, limits=self.limits)
+        try:
+            engine = engine_on(self.store, self, clock=self.clock, limits=self.limits)
+        except StoreError:
+            self.store.close()
+            self.store = None
+            raise
         self.reader = second_handle(self.store)
         self.runner = Runner(self.registry, self.deliver, concurrency=self.concurrency)
         made = InlineDriver if self.driver_kind == "inline" else ThreadDriver

@@ -93,7 +93,6 @@ def places_of(path: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.req("R148")
 def test_a_whole_store_passes(whole, tmp_path):
     """Everything there is was looked at, and nothing is wrong with it."""
     steps: list[tuple[int, int]] = []

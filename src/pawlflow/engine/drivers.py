@@ -32,7 +32,7 @@ from pawlflow.engine.shard import Shards
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, Digest, TimeMs
 from pawlflow.model.inputs import Input
-from pawlflow.store.port import Store, StoreError
+from pawlflow.store.port import Address, CellImage, Store, StoreError
 
 log = logging.getLogger("pawl.engine")
 Answer = asyncio.Future[Accepted | Rejected]
@@ -139,7 +139,7 @@ class Engine:
 
     def load(self, action: Load) -> None:
         """Read cells, and the definitions they run under."""
-        images = self.store.load(action.cells)
+        images, broken = self.read_cells(action.cells)
         for address in [each for each, image in images.items() if not is_trusted(image)]:
             reached("snapshot.distrusted")
             whole = self.store.story(address)
@@ -149,7 +149,23 @@ class Engine:
         run_under = (Digest(image.head.definition) for image in images.values())
         wanted = [each for each in run_under if each and known.get(each) is None]
         definitions = self.store.definitions(list(dict.fromkeys([*action.definitions, *wanted])))
-        self.core.loaded(images, definitions)
+        self.core.loaded(images, definitions, broken)
+
+    def read_cells(
+        self, cells: Sequence[Address]
+    ) -> tuple[dict[Address, CellImage], dict[Address, StoreError]]:
+        """Cells by address; one that is damaged does not keep the others from being read."""
+        try:
+            return self.store.load(cells), {}
+        except StoreError:
+            images: dict[Address, CellImage] = {}
+            broken: dict[Address, StoreError] = {}
+        for cell in cells:
+            try:
+                images |= self.store.load([cell])
+            except StoreError as error:
+                broken[cell] = error
+        return images, broken
 
 
 class InlineDriver:

@@ -33,6 +33,7 @@ class Core(Protocol):
     unreadable: list[tuple[int, Taken]]
     mail_waits: bool
     full_until: TimeMs | None
+    unknowns: int
     stopped: Stopped | None
     buggify: Callable[[str], bool]
 
@@ -51,6 +52,7 @@ def committed(core: Core, staging: Staging, now: TimeMs) -> None:
         if moved.shard in core.heads:
             core.heads[moved.shard] = moved
     core.full_until = None
+    core.unknowns = 0
     core.plans.add(staging.definitions)
     for head in staging.heads.values():
         address = (head.cell.tenant, head.cell.key)

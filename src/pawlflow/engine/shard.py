@@ -62,6 +62,7 @@ WAITING_MAX: Final = 200_000  # inputs of any kind, in memory
 LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
 MAIL_PAGE: Final = 500
 RECOVERY_PAGE: Final = 200  # cells offered again at a time, so that new work is not held up
+UNKNOWN_MAX: Final = 20  # a disk that fails so often in a row is broken
 FULL_RETRY_MS: Final = 1_000
 
 
@@ -96,6 +97,7 @@ class Shards:
         self.reoffers = Reoffers()
         self.out: list[Action] = []
         self.staging: Staging | None = None  # the batch whose commit is under way
+        self.unknowns = 0  # commits in a row whose outcome was unknown, and that were lost
         self.making: Staging | None = None  # the batch being stepped: should that break, it is told
         self.loading: dict[Address, None] = {}
         self.held: set[int] = set()  # mail that is in the inbox, or on its way out of it
@@ -274,13 +276,18 @@ class Shards:
     # Answers of the driver
 
     def loaded(
-        self, images: Mapping[Address, CellImage], definitions: Mapping[Digest, bytes]
+        self,
+        images: Mapping[Address, CellImage],
+        definitions: Mapping[Digest, bytes],
+        broken: Mapping[Address, StoreError] | None = None,
     ) -> None:
-        """Cells that were asked for; those that are missing do not exist."""
+        """Cells that were asked for; those that are missing do not exist, or cannot be read."""
         self.plans.add(definitions, self.wanted_definitions())
         for address in self.loading:
             if address not in self.hot and shard_of_address(address) in self.heads:
-                self.hot.put(self.live_of(address, images.get(address)))
+                self.hot.put(
+                    self.live_of(address, images.get(address), (broken or {}).get(address))
+                )
             self.inbox.place(address, hot=True)
         self.loading = {}
 
@@ -290,11 +297,13 @@ class Shards:
         firsts = (line[0].input for line in lines if line)
         return [each.definition for each in firsts if isinstance(each, StartInstance)]
 
-    def live_of(self, address: Address, image: CellImage | None) -> Live:
+    def live_of(self, address: Address, image: CellImage | None, damage: StoreError | None) -> Live:
         """The live cell of an image, a cell that does not exist yet, or one that is broken."""
         if image is None:
             cell = CellId(address[0], WorkflowName(""), address[1])
-            return Live(cell, None, shard_of(cell), None)
+            missing = Live(cell, None, shard_of(cell), None)
+            missing.trouble = None if damage is None else Rejected(damage.code, str(damage))
+            return missing
         try:
             plan = self.plans.of(Digest(image.head.definition)) if image.head.definition else None
             return rebuild(image, plan)
@@ -338,8 +347,11 @@ class Shards:
             self.staging = None
             outcomes.forget(self, staging)
             outcomes.committed(self, staging, now)
+        elif self.unknowns >= UNKNOWN_MAX:
+            outcomes.stop(self, "store.io", f"{UNKNOWN_MAX} commits in a row failed: see the disk")
         else:
             reached("recover.unknown_lost")
+            self.unknowns += 1
             outcomes.try_again(self, staging)
 
     def mail_read(self, rows: Sequence[Mail]) -> None:

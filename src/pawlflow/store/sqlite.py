@@ -1,5 +1,6 @@
 """The SQLite store: one file, one owner, and any number of processes that read and post."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from heapq import merge
@@ -41,6 +42,7 @@ from pawlflow.store.sqlite_schema import opened
 from pawlflow.store.sqlite_write import read_answer, write_batch, write_mail
 
 T = TypeVar("T")
+log = logging.getLogger("pawl.store")
 PAGE: Final = 1_000  # cells read at once: between two pages writers may write
 _NO_REF: Final = 2**63 - 1
 
@@ -276,6 +278,8 @@ class SqliteStore:
         """Close the file, then let the next owner in."""
         try:
             self._db.close()
+        except apsw.Error as trouble:  # all that was promised is durable without it
+            log.warning("%s could not be closed in order: %r", self.path, trouble)
         finally:
             if self._owning is not None:
                 self._owning.release()
