@@ -1,49 +1,13 @@
 """Outcomes: what follows the answer of a commit, whatever it was."""
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Sequence
 
-from pawlflow.engine.actions import Action, Notify, Publish, Reply, Stopped
-from pawlflow.engine.cells import Hot
-from pawlflow.engine.fair import Inbox, Offer
+from pawlflow.engine.actions import Notify, Publish, Reply, Stopped
+from pawlflow.engine.core import Core
 from pawlflow.engine.places import shard_of_address
-from pawlflow.engine.plans import Plans
 from pawlflow.engine.staging import Staging
-from pawlflow.engine.timers import Deadlines, Reoffers
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import TimeMs
-from pawlflow.model.inputs import Input
-from pawlflow.store.port import Address, ShardHead, Taken
-
-
-class Core(Protocol):
-    """What an outcome changes in the shard core."""
-
-    heads: dict[int, ShardHead]
-    hot: Hot
-    plans: Plans
-    inbox: Inbox
-    deadlines: Deadlines
-    reoffers: Reoffers
-    out: list[Action]
-    staging: Staging | None
-    making: Staging | None
-    held: set[int]
-    silent: dict[Address, None]
-    unreadable: list[tuple[int, Taken]]
-    mail_waits: bool
-    full_until: TimeMs | None
-    unknowns: int
-    stopped: Stopped | None
-    buggify: Callable[[str], bool]
-
-    def refuses(self, incoming: Input) -> Rejected | None:
-        """Is there no place for this now?"""
-        ...
-
-    def put(self, offer: Offer, *, front: bool = False) -> None:
-        """Line up an input for its cell."""
-        ...
 
 
 def committed(core: Core, staging: Staging, now: TimeMs) -> None:

@@ -6,11 +6,9 @@ each with a frame of its own. The drivers for SQLite and memory and the fault si
 same code.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
-
-import msgspec
 
 from pawlflow.engine import outcomes
 from pawlflow.engine.actions import (
@@ -22,29 +20,28 @@ from pawlflow.engine.actions import (
     ReadHeads,
     ReadInFlight,
     ReadMail,
-    Reply,
-    Stopped,
 )
-from pawlflow.engine.cells import Hot, Live, rebuild
-from pawlflow.engine.clock import Clock
-from pawlflow.engine.fair import Inbox, Offer
+from pawlflow.engine.cells import Live, rebuild
+from pawlflow.engine.core import STARTS_WAITING_MAX as STARTS_WAITING_MAX
+from pawlflow.engine.core import TURNS_MAX as TURNS_MAX
+from pawlflow.engine.core import Core
+from pawlflow.engine.core import Limits as Limits
+from pawlflow.engine.fair import Offer
 from pawlflow.engine.marks import reached
 from pawlflow.engine.places import offer_of, shard_of, shard_of_address
-from pawlflow.engine.plans import Plans
 from pawlflow.engine.staging import Staging
 from pawlflow.engine.stepping import step_offer
-from pawlflow.engine.timers import PAGE, Deadlines, Reoffers
+from pawlflow.engine.timers import PAGE
 from pawlflow.kernel.draft import Rejected, open_intents
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import CellId, Digest, TimeMs, WorkflowName
-from pawlflow.model.inputs import Input, StartInstance, Tick
+from pawlflow.model.inputs import StartInstance, Tick
 from pawlflow.model.payload import PayloadError
 from pawlflow.store.port import (
     Address,
     CellImage,
     Head,
     Mail,
-    Ref,
     ShardHead,
     StoreConflictError,
     StoreError,
@@ -53,12 +50,7 @@ from pawlflow.store.port import (
     Taken,
 )
 
-TURNS_MAX: Final = 500  # a commit's share of 500 turns is lost in the cost of the turns (bench)
-BYTES_MAX: Final = 1024 * 1024
-STEPPING_S_MAX: Final = 0.016  # so that nobody waits longer for a commit to begin
 STARTS_MIN: Final = 64  # of a batch, for beginnings, when there is more to go on with
-STARTS_WAITING_MAX: Final = 20_000  # beyond that new starts are refused: try again later
-WAITING_MAX: Final = 200_000  # inputs of any kind, in memory
 LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
 MAIL_PAGE: Final = 500
 RECOVERY_PAGE: Final = 200  # cells offered again at a time, so that new work is not held up
@@ -66,110 +58,8 @@ UNKNOWN_MAX: Final = 20  # a disk that fails so often in a row is broken
 FULL_RETRY_MS: Final = 1_000
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """How much goes into one commit. The simulator makes these small."""
-
-    turns: int = TURNS_MAX
-    bytes: int = BYTES_MAX
-    stepping_s: float = STEPPING_S_MAX
-
-
-class Shards:
+class Shards(Core):
     """The shards that one node owns."""
-
-    def __init__(
-        self,
-        heads: Iterable[ShardHead],
-        clock: Clock,
-        *,
-        hot: Hot | None = None,
-        limits: Limits | None = None,
-        buggify: Callable[[str], bool] = lambda _: False,
-    ) -> None:
-        self.heads = {head.shard: head for head in heads}
-        self.clock = clock
-        self.hot = hot or Hot()
-        self.limits = limits or Limits()
-        self.buggify = buggify
-        self.plans = Plans()
-        self.inbox = Inbox()
-        self.deadlines = Deadlines()
-        self.reoffers = Reoffers()
-        self.out: list[Action] = []
-        self.staging: Staging | None = None  # the batch whose commit is under way
-        self.unknowns = 0  # commits in a row whose outcome was unknown, and that were lost
-        self.making: Staging | None = None  # the batch being stepped: should that break, it is told
-        self.loading: dict[Address, None] = {}
-        self.held: set[int] = set()  # mail that is in the inbox, or on its way out of it
-        self.mail_after = 0
-        self.unreadable: list[tuple[int, Taken]] = []  # mail that is no input, by shard
-        self.mail_waits = True  # there may be mail that was not read
-        self.mail_reading = False
-        self.recover_after: Ref | None = 0  # calls in flight up to here were offered again
-        self.recovering = False
-        self.silent: dict[Address, None] = {}  # cells whose calls are to be offered again
-        self.full_until: TimeMs | None = None  # the store had no room: no starts until then
-        self.took_over: TimeMs | None = None  # attempts older than this get their time again
-        self.stopped: Stopped | None = None
-
-    # In
-
-    def submit(
-        self,
-        cell: CellId,
-        incoming: Input,
-        token: int | None = None,
-        size: int = 0,
-        *,
-        fresh: bool = False,
-    ) -> None:
-        """Take an input from this process. Its answer comes as a Reply, once it is durable."""
-        refused = self.refuses(incoming)
-        if refused is not None:
-            if token is not None:
-                self.out.append(Reply(token, refused))
-            return
-        offer = Offer(cell, incoming, token, 0, size)
-        if fresh and (shard := shard_of(cell)) in self.heads and offer.address not in self.hot:
-            self.hot.put(Live(cell, None, shard, None))
-        self.put(offer)
-
-    def refuses(self, incoming: Input) -> Rejected | None:
-        """Is there no place for this now? Beginnings are turned away first."""
-        if self.stopped is not None:
-            return Rejected(self.stopped.code, self.stopped.message)
-        if isinstance(incoming, StartInstance):
-            if self.full_until is not None:
-                return Rejected("store.full", "the disk is full; what runs goes on")
-            if self.inbox.starts >= STARTS_WAITING_MAX:
-                return Rejected("engine.overloaded", f"{self.inbox.starts} starts wait already")
-        if self.inbox.count >= WAITING_MAX:
-            return Rejected("engine.overloaded", f"{self.inbox.count} inputs wait already")
-        return None
-
-    def put(self, offer: Offer, *, front: bool = False) -> None:
-        """Line up an input for its cell."""
-        hot = offer.address in self.hot.cells  # what is live is ours
-        if not hot and shard_of(offer.cell) not in self.heads:
-            if offer.token is not None:
-                refused = Rejected("shard.elsewhere", f"shard {shard_of(offer.cell)} moved")
-                self.out.append(Reply(offer.token, refused))
-            return
-        self.inbox.put(offer, hot=hot, front=front)
-
-    def knows_open(self, address: Address) -> bool:
-        """Is this instance live and not closed? False says nothing: it may have to be read."""
-        live = self.hot.cells.get(address)
-        return live is not None and live.head is not None and live.head.closed_at is None
-
-    def delivers_at_once(self, address: Address) -> bool:
-        """May a send be stepped in its own batch? Not if an older one may still be in the mail."""
-        unread = self.mail_waits or self.mail_reading
-        return not unread and address in self.hot.cells and address not in self.inbox.waiting
-
-    def poked(self) -> None:
-        """Somebody says that there is mail. A hint: it may be wrong."""
-        self.mail_waits = True
 
     # The loop
 
