@@ -49,7 +49,11 @@ class Run:
 
     async def result(self, timeout: str | float | None = None) -> Any:  # noqa: ASYNC109
         """The output, once the instance has completed. Raises WorkflowFailed, TimeoutError."""
-        closed = await self.engine.closed((self.tenant, self.id), seconds_of(timeout))
+        try:
+            closed = await self.engine.closed((self.tenant, self.id), seconds_of(timeout))
+        except TimeoutError:
+            state = self.show()["state"]
+            raise TimeoutError(f"{self.id} is still {state} after {timeout}") from None
         if closed.output is not NOTHING:
             return closed.output
         shown = self.show()

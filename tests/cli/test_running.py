@@ -71,7 +71,7 @@ def test_start_and_wait_are_the_two_halves_of_run(place):
     again = place.told("wait", key)
 
     assert started.exit_code == 0
-    assert f"`pawl wait {key}`" in started.stderr
+    assert f"`pawl wait {key} --worker MODULE`" in started.stderr
     assert early.exit_code == 3
     assert "nothing here carries out card.charge" in early.stderr
     assert json.loads(done.stdout) == {"parcel": key}

@@ -30,7 +30,7 @@ def test_looking_beside_an_owner(place):
 
         assert (row["id"], row["state"], row["closed_at"]) == ("r-1", "waiting", None)
         assert shown["steps"]["build"]["result"] == {"image": "i-1"}
-        assert why["hint"].startswith("pawl review approve r-1/gate")
+        assert why["hint"].endswith("review approve r-1/gate --by NAME --role ReleaseManager")
         assert names[-1] == "ApprovalRequested"
         assert trace[1]["caused_by"] == 1
         assert review["id"] == "r-1/gate"
@@ -134,7 +134,7 @@ def test_acting_without_an_owner_commits_and_lets_go(place):
     done = place.pawl("pause", "r-1")
 
     assert done.exit_code == 0
-    assert "`pawl wait r-1`" in done.stderr
+    assert "`pawl wait r-1 --worker MODULE`" in done.stderr
     assert place.shown("r-1")["paused"]
     owner = [each for each in place.told("doctor")["checks"] if each["name"] == "owner"]
     assert owner[0]["detail"] == "nobody drives it now"

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 import click
 
 from pawlflow.app import owned_elsewhere, request
-from pawlflow.cli.output import USAGE, note, print_json
+from pawlflow.cli.output import USAGE, note, print_json, undriven
 from pawlflow.cli.session import Session, person, reading, refuse, session, unknown_instance
 from pawlflow.cli.values import json_of
 from pawlflow.engine import requests
@@ -56,7 +56,7 @@ def tell_if_idle(here: Session, store: Store, key: str) -> None:
     address = (here.tenant, InstanceId(key))
     image = store.load([address]).get(address)
     if image is not None and image.head.closed_at is None and not owned_elsewhere(store):
-        note(f"nobody drives this store now: `pawl wait {key}` does")
+        note(undriven(key))
 
 
 @click.command(help="Tell one instance; kept until a wait matches it.")

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Coroutine
+from contextlib import redirect_stdout
 from typing import Any, NoReturn
 
 import click
@@ -26,7 +27,7 @@ def follow_to_end(
     still = f"{key} is still open, and nothing of it is lost: `pawl wait {key}` goes on"
     with told(here):
         try:
-            with task.screen:
+            with task.screen, redirect_stdout(sys.stderr):  # what steps print is not the output
                 shown = asyncio.run(in_time())
         except TimeoutError:
             here.end("cli.timeout", still, TRY_AGAIN)

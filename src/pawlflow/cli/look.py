@@ -4,9 +4,10 @@ from typing import Any, Final, get_args
 
 import click
 
+from pawlflow.app import DEFAULT_URL
 from pawlflow.cli.lines import history_lines, trace_lines
-from pawlflow.cli.output import count, note, print_json
-from pawlflow.cli.session import Session, head_of, reading, session, unknown_instance
+from pawlflow.cli.output import count, note, print_json, undriven
+from pawlflow.cli.session import CLOSED, Session, head_of, reading, session, unknown_instance
 from pawlflow.engine.clock import SystemClock
 from pawlflow.kernel.summary import InstanceState
 from pawlflow.model.ids import InstanceId
@@ -129,7 +130,8 @@ def why(key: str, **options: Any) -> None:
     """The chain of causes, what is awaited, and the next command."""
     here = session(options)
     with reading(here) as store:
-        told = why_of(story_in(here, store, key), SystemClock().now())
+        told = with_store(here, why_of(story_in(here, store, key), SystemClock().now()))
+        undrives = told["state"] not in CLOSED and store.facts()["owner"] is None
     if here.as_json:
         print_json(told)
         return
@@ -137,6 +139,17 @@ def why(key: str, **options: Any) -> None:
     from pawlflow.cli.screen import draw
 
     draw(why_text(told))
+    if undrives:
+        note(undriven(key))
+
+
+def with_store(here: Session, told: dict[str, Any]) -> dict[str, Any]:
+    """Hints as they can be typed: with the store they are about."""
+    if here.url == DEFAULT_URL:
+        return told
+    said = f"pawl --db {here.url} "
+    hints = [hint.replace("pawl ", said, 1) for hint in told["hints"]]
+    return told | {"hint": told["hint"].replace("pawl ", said, 1), "hints": hints}
 
 
 @click.command(help="List every turn of an instance with its cause, its calls and their keys.")

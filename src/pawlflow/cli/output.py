@@ -52,6 +52,11 @@ def note(words: str) -> None:
     click.echo(f"{click.style('note', fg='cyan')}: {words}", err=True)
 
 
+def undriven(key: str) -> str:
+    """The note where nobody drives a store."""
+    return f"nobody drives this store now: `pawl wait {key} --worker MODULE` does"
+
+
 def print_findings(findings: Iterable[Finding], sources: dict[str, str]) -> None:
     """Findings as a compiler prints them: place, words, line, caret, hint."""
     for found in findings:

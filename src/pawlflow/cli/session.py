@@ -147,7 +147,7 @@ def unknown_instance(here: Session, store: Store, key: str) -> NoReturn:
     ids = [head.cell.key for head in known]
     close = get_close_matches(key, ids, n=3) or [each for each in ids if each.startswith(key)][:3]
     hint = f"did you mean {' or '.join(close)}?" if close else "`pawl ls` lists them"
-    message = f"no instance {key!r} of tenant {here.tenant!r}: {hint}"
+    message = f"no instance {key!r} of tenant {here.tenant!r} in {here.url}: {hint}"
     here.end("instance.unknown", message)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from pawlflow.app import owned_elsewhere
-from pawlflow.cli.output import note, print_json
+from pawlflow.cli.output import note, print_json, undriven
 from pawlflow.cli.session import person, reading, session, told
 from pawlflow.cli.starting import order_of, start_by_mail
 from pawlflow.cli.values import json_of
@@ -34,4 +34,4 @@ def command(
         return
     with reading(here) as store:
         if not owned_elsewhere(store):
-            note(f"nobody drives this store now: `pawl wait {order.key}` does")
+            note(undriven(order.key))

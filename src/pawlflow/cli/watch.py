@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from pawlflow.cli.look import story_in
-from pawlflow.cli.output import note
+from pawlflow.cli.output import note, undriven
 from pawlflow.cli.screen import screen_for
 from pawlflow.cli.session import CLOSED, Session, head_of, reading, session
 from pawlflow.projections.history import history
@@ -30,7 +30,7 @@ def command(key: str, **options: Any) -> None:
             watch_events(here, store, key)
             return
         if store.facts()["owner"] is None and head_of(here, store, key).closed_at is None:
-            note(f"nobody drives this store now: `pawl wait {key}` does")
+            note(undriven(key))
         with screen_for(err=False) as screen:
             for story in moves(here, store, key):
                 screen.update(show(story))

@@ -6,11 +6,13 @@ or a silence: a call that is being carried out is not begun twice.
 
 import asyncio
 import logging
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context as ContextVars
 from contextvars import copy_context
+from pathlib import PurePath
 from typing import Any, Final
 
 import msgspec
@@ -239,8 +241,9 @@ class Runner:
             return failed(call, "validation", code, said, context, findings=error.findings)
         except Cancelled:
             return Receipt(call.key, call.attempt, "cancelled")
-        except Exception as error:  # noqa: BLE001  # whatever users' code raises is a failure
-            said = f"{type(error).__name__}: {error}"
+        except Exception as error:  # whatever users' code raises is a failure
+            log.warning("%s of %s raised", call.step, call.cell.key, exc_info=error)
+            said = f"{type(error).__name__}: {error}{where_of(error)}"
             return failed(call, "agent", "effect.raised", said, context)
 
     async def in_thread(self, executor: Executor, arguments: dict[str, Any]) -> Any:
@@ -281,6 +284,12 @@ def changed(before: ContextVars) -> bool:
 
 MESSAGE_MAX: Final = 8_000  # characters of what went wrong
 CLOSING_S: Final = 5.0  # for functions to notice that they are cancelled
+
+
+def where_of(error: BaseException) -> str:
+    """The line that raised, for whoever reads the failure and not the log."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def succeeded(call: Call, context: Context | None, result: Any) -> Receipt:
