@@ -81,7 +81,6 @@ nightly: HYPOTHESIS_PROFILE = nightly
 nightly: $(DEV_SELF) ## everything: slow tests, 20,000 examples per property, fuzzing, figures
 	$(PY) $(PYTEST) -n $(JOBS) -m 'slow or not slow' -o timeout=7200
 	for target in tests/fuzz/fuzz_*.py; do $(PY) $$target -atheris_runs=$(FUZZ_RUNS) || exit 1; done
-	$(PY) -m pawlflow.testing.sim --seeds 0:5000
 	$(PY) -m bench.kernel --gate
 
 COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -293,3 +293,69 @@ def test_a_large_value_is_kept_once_and_checked_when_it_is_read(tmp_path):
             return count, damaged.value.code
 
     assert run(main()) == (1, "journal.damaged")
+
+
+class UnprintableError(Exception):
+    """An exception that cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+def stops():
+    return next(iter([]))
+
+
+def unprintable():
+    raise UnprintableError
+
+
+async def cancels_itself():
+    task = asyncio.create_task(asyncio.sleep(10))
+    task.cancel()
+    await task
+
+
+async def quits():
+    raise GeneratorExit
+
+
+@pytest.mark.parametrize("odd", [stops, unprintable, cancels_itself, quits])
+def test_whatever_a_function_raises_settles_the_attempt(engine, tmp_path, odd):
+    """No exception is odd enough to leave a step running, or to take a worker with it."""
+    path = written(tmp_path, "odd", "  steps: [{name: s, run: odd}]\n")
+
+    async def main():
+        async with engine(concurrency=1) as pawl:
+            pawl.load(path)
+            pawl.effect("odd")(odd)
+            codes = []
+            for _ in range(2):
+                with pytest.raises(WorkflowFailed) as failed:
+                    await (await pawl.start("odd")).result(timeout="20s")
+                codes.append((failed.value.code, failed.value.failure_class))
+            return codes
+
+    assert run(main()) == [("effect.raised", "agent")] * 2
+
+
+def test_a_result_that_holds_itself_is_refused_for_good(engine, tmp_path):
+    """It would be the same the next time."""
+    body = "  steps: [{name: s, run: knot, retryPolicy: {maxRetries: 3}}]\n"
+    path = written(tmp_path, "knot", body)
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+
+            @pawl.effect("knot")
+            def knot():
+                tied = []
+                tied.append(tied)
+                return tied
+
+            with pytest.raises(WorkflowFailed) as failed:
+                await (await pawl.start("knot")).result(timeout="20s")
+            return failed.value.code, failed.value.attempts
+
+    assert run(main()) == ("result.unserialisable", 1)

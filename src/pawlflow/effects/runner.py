@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context as ContextVars
 from contextvars import copy_context
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -210,7 +211,11 @@ class Runner:
         except asyncio.CancelledError:
             if self.closed:
                 raise
-            task.uncancel()
+            if job.stopped is None:  # something that the function waited for was cancelled
+                said = "CancelledError: something that it waited for was cancelled"
+                receipt = failed(job.call, "agent", "effect.raised", said, job.context)
+            else:
+                task.uncancel()
             if job.stopped == "cancel":
                 receipt = Receipt(job.call.key, job.call.attempt, "cancelled")
         finally:
@@ -231,25 +236,26 @@ class Runner:
                 result = await self.in_thread(executor, arguments)
             return succeeded(call, context, result)
         except BindError as error:
-            return failed(call, "terminal", "effect.arguments", str(error), context)
+            return failed(call, "terminal", "effect.arguments", words_of(error), context)
         except Transient as error:
-            return failed(call, "transient", "effect.transient", str(error), context)
+            return failed(call, "transient", "effect.transient", words_of(error), context)
         except Terminal as error:
-            return failed(call, "terminal", "effect.terminal", str(error), context)
+            return failed(call, "terminal", "effect.terminal", words_of(error), context)
         except Correctable as error:
-            code, said = "effect.correctable", str(error)
+            code, said = "effect.correctable", words_of(error)
             return failed(call, "validation", code, said, context, findings=error.findings)
         except Cancelled:
             return Receipt(call.key, call.attempt, "cancelled")
-        except Exception as error:  # whatever users' code raises is a failure
-            log.warning("%s of %s raised", call.step, call.cell.key, exc_info=error)
-            said = f"{type(error).__name__}: {error}{where_of(error)}"
+        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # users' code raises anything
+            trace = "".join(traceback.format_exception(error))
+            log.warning("%s of %s raised:\n%s", call.step, call.cell.key, trace)
+            said = f"{type(error).__name__}: {words_of(error)}{where_of(error)}"
             return failed(call, "agent", "effect.raised", said, context)
 
     async def in_thread(self, executor: Executor, arguments: dict[str, Any]) -> Any:
         """Run a plain function in a thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.pool, lambda: executor.fn(**arguments))
+        return await loop.run_in_executor(self.pool, partial(called, executor.fn, arguments))
 
     def settle(self, job: Job, receipt: Receipt | None) -> None:
         """Give the place free and bring the receipt back, once."""
@@ -286,6 +292,22 @@ MESSAGE_MAX: Final = 8_000  # characters of what went wrong
 CLOSING_S: Final = 5.0  # for functions to notice that they are cancelled
 
 
+def called(fn: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """Call a function in a thread. A future cannot carry StopIteration back."""
+    try:
+        return fn(**arguments)
+    except StopIteration as error:
+        raise RuntimeError("StopIteration left the function") from error
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says, if it can."""
+    try:
+        return str(error)
+    except Exception as trouble:  # noqa: BLE001  # its __str__ is users' code, too
+        return f"its own text raised {type(trouble).__name__}"
+
+
 def where_of(error: BaseException) -> str:
     """The line that raised, for whoever reads the failure and not the log."""
     frames = traceback.extract_tb(error.__traceback__)
@@ -297,10 +319,10 @@ def succeeded(call: Call, context: Context | None, result: Any) -> Receipt:
     tenant = call.cell.tenant
     try:
         payload = Payload.of(result, tenant)
-    except CodecError:
+    except (CodecError, RecursionError):
         try:
             payload = Payload.of(msgspec.to_builtins(result), tenant)
-        except (TypeError, CodecError) as error:
+        except (TypeError, CodecError, RecursionError) as error:
             said = f"the result of {call.step} cannot be kept: {error}"
             return failed(call, "terminal", "result.unserialisable", said, context)
     except PayloadError as error:
