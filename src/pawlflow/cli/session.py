@@ -118,7 +118,7 @@ def reading(here: Session) -> Iterator[Store]:
     """A store that exists, to look at or to post to. Nothing is made."""
     with told(here):
         path = path_of(here.url)
-        if path is None or not path.exists():
+        if path is None or not path.exists() or (path.is_file() and not path.stat().st_size):
             where = here.url if path is None else path
             message = (
                 f"there is no store at {where}: `pawl start` and `pawl run` make one; "

@@ -10,7 +10,7 @@ import apsw
 from pawlflow.store.check import genesis
 from pawlflow.store.port import SHARDS, StoreError
 from pawlflow.store.sqlite_copy import copy, make_folder
-from pawlflow.store.sqlite_errors import newer, not_ours, read_only, told
+from pawlflow.store.sqlite_errors import newer, not_ours, odd, read_only, told
 from pawlflow.store.sqlite_owner import Ownership
 from pawlflow.store.sqlite_rows import FOLDER, SQL
 
@@ -70,6 +70,8 @@ def check_header(path: Path) -> None:
     Beside a rollback journal they mean nothing yet: a creation was cut short, or goes on. It may
     end between two looks, so a stranger is looked at twice.
     """
+    if path.exists() and not path.is_file():
+        raise not_ours(path, "no regular file")
     journal = path.with_name(path.name + "-journal")
     if _stranger(path) and not journal.exists() and (what := _stranger(path)):
         raise not_ours(path, what)
@@ -107,6 +109,8 @@ def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
         return 0
     if version > newest:
         raise newer(path, version, newest)
+    if version < 1:
+        raise odd(path, "its version", f"{version}, and versions begin with 1")
     return version
 
 
