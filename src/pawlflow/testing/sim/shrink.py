@@ -1,0 +1,94 @@
+"""Shrinking: the fewest faults, instances and nodes that still break the same promise.
+
+Delta debugging over the faults that fired. Since no chance depends on another, taking a fault away
+leaves the others where they were, as far as the history allows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from pawlflow.testing.sim.tape import Tape, play, told
+
+Item = TypeVar("Item")
+RUNS_MAX: Final = 400
+
+
+class Shrinker:
+    """Tries smaller tapes, within a budget of runs."""
+
+    def __init__(self, tape: Tape, runs_max: int = RUNS_MAX) -> None:
+        self.best = tape
+        self.runs = 0
+        self.runs_max = runs_max
+
+    def fails(self, tape: Tape) -> bool:
+        """Does this tape break the same promise? If so, it is the best so far."""
+        if self.runs >= self.runs_max:
+            return False
+        self.runs += 1
+        outcome = play(tape)
+        if outcome.violation is None or outcome.violation.monitor != tape.violation.monitor:
+            return False
+        struck = {fired.id for fired in outcome.fired}
+        kept = tuple(fault for fault in tape.faults if fault in struck)
+        self.best = replace(tape, violation=outcome.violation, faults=kept)
+        return True
+
+    def drop_kinds(self) -> None:
+        """Whole kinds of fault first: most have nothing to do with it."""
+        for kind in dict.fromkeys(fault.partition(":")[0] for fault in self.best.faults):
+            left = [f for f in self.best.faults if f.partition(":")[0] != kind]
+            self.fails(replace(self.best, faults=tuple(left)))
+
+    def drop_faults(self) -> None:
+        """Then one by one, in shrinking handfuls."""
+        fewest(self.best.faults, lambda left: self.fails(replace(self.best, faults=tuple(left))))
+
+    def drop_instances(self) -> None:
+        """Then the instances."""
+        setup = self.best.setup
+        numbers = list(setup.only if setup.only is not None else range(setup.instances))
+
+        def without(left: Sequence[int]) -> bool:
+            return self.fails(replace(self.best, setup=replace(setup, only=tuple(left))))
+
+        fewest(numbers, without)
+
+    def drop_nodes(self) -> None:
+        """Then the nodes."""
+        for nodes in range(1, self.best.setup.nodes):
+            if self.fails(replace(self.best, setup=replace(self.best.setup, nodes=nodes))):
+                return
+
+
+def shrink(tape: Tape, runs_max: int = RUNS_MAX) -> Tape:
+    """The smallest tape found, with its story."""
+    work = Shrinker(tape, runs_max)
+    if work.fails(replace(tape, faults=())):
+        work.best = replace(work.best, faults=())
+    else:
+        work.drop_kinds()
+        work.drop_faults()
+    work.drop_instances()
+    work.drop_nodes()
+    work.drop_faults()
+    return told(work.best)
+
+
+def fewest(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool]) -> list[Item]:
+    """Zeller's ddmin: a list from which no handful can be taken without losing the failure."""
+    left, parts = list(items), 2
+    while left:
+        size = max(1, len(left) // parts)
+        for start in range(0, len(left), size):
+            rest = left[:start] + left[start + size :]
+            if fails(rest):
+                left, parts = rest, max(2, parts - 1)
+                break
+        else:
+            if size == 1:
+                break
+            parts = min(len(left), parts * 2)
+    return left
