@@ -6,9 +6,10 @@ may stop, sleep or lose what it owns.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from pawlflow.engine.actions import (
     Accepted,
@@ -25,14 +26,23 @@ from pawlflow.engine.actions import (
     Stopped,
 )
 from pawlflow.engine.cells import Hot
-from pawlflow.engine.drivers import SAFETY_MS
+from pawlflow.engine.drivers import SAFETY_MS, Engine
+from pawlflow.engine.plans import Plans
 from pawlflow.engine.shard import FULL_RETRY_MS, Limits, Shards
 from pawlflow.kernel.draft import Rejected
-from pawlflow.model.ids import CellId, Digest
+from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import Intent
-from pawlflow.store.port import Address, ShardHead, StoreConflictError, StoreError
-from pawlflow.testing.sim.living import check_alive, check_bounds, check_queue, check_timers
+from pawlflow.store.memory import MemoryStore
+from pawlflow.store.port import Address, CellImage, ShardHead, StoreConflictError, StoreError
+from pawlflow.testing.sim.faults import Faults
+from pawlflow.testing.sim.living import (
+    check_alive,
+    check_bounds,
+    check_mail,
+    check_queue,
+    check_timers,
+)
 from pawlflow.testing.sim.monitors import Monitors
 from pawlflow.testing.sim.setup import Setup
 from pawlflow.testing.sim.store import SimStore
@@ -86,7 +96,7 @@ class Core:
             host.clock,
             hot=Hot(knobs["hot_cells"], knobs["hot_bytes"]),
             limits=Limits(knobs["turns"], knobs["bytes"], STEPPING_S),
-            buggify=lambda site: self.world.faults.fires(f"buggify.{site}", host.name),
+            buggify=lambda site: self.world.faults.fires(f"buggify.{site}", self.where()),
         )
         if knobs["patience"]:
             self.shards.took_over = host.clock.now()
@@ -96,6 +106,10 @@ class Core:
         self.timer = 0  # the number of the timer that counts
         self.answers: dict[int, Answer] = {}
         self.tokens = 0
+
+    def where(self) -> str:
+        """Node and place in its journals: a name that stays when something before it goes."""
+        return f"{self.host.name}@{sum(head.seq for head in self.shards.heads.values())}"
 
     # In
 
@@ -144,6 +158,7 @@ class Core:
         check_queue(self.bench.monitors, core, self.bench.setup)
         if core.staging is None and core.stopped is None and not core.inbox.count and not self.busy:
             check_timers(self.bench.monitors, core)
+            check_mail(self.bench.monitors, core)
         if self.is_ready():
             self.bench.monitors.bad("live", None, f"{self.name} sleeps while inputs wait")
         full, now = self.shards.full_until, self.host.clock.now()
@@ -196,7 +211,7 @@ class Core:
         for intent in action.intents:
             self.bench.monitors.published(intent)
             self.bench.publish(self.name, intent)
-            if self.world.faults.fires("crash.publish", self.host.name):
+            if self.world.faults.fires("crash.publish", self.where()):
                 self.host.crash("while it published")
                 return
 
@@ -205,7 +220,7 @@ class Core:
         answer = self.answers.pop(action.token)
         self.bench.monitors.replied(self.name, action.token, action.outcome)
         answer(action.outcome)
-        if self.world.faults.fires("crash.reply", self.host.name):
+        if self.world.faults.fires("crash.reply", self.where()):
             self.host.crash("after an answer")
 
     # The store
@@ -219,27 +234,28 @@ class Core:
         outcomes = ()
         if isinstance(action, Append) and self.shards.staging is not None:
             outcomes = self.shards.staging.outcomes  # type: ignore[assignment]
-        wait = self.world.dice.between(f"io:{self.host.name}", 0, self.bench.setup.knobs["slow_ms"])
-        if self.world.faults.fires("store.slow", self.host.name):
-            wait += self.world.dice.between(f"slow:{self.host.name}", 100, SLOW_MS)
+        where, slow = f"{type(action).__name__}:{self.where()}", self.bench.setup.knobs["slow_ms"]
+        wait = self.world.dice.between(f"io:{where}", 0, slow)
+        if self.world.faults.fires("store.slow", where):
+            wait += self.world.dice.between(f"slow:{where}", 100, SLOW_MS)
         self.world.after(wait, lambda: self.execute(action, outcomes))
 
     def execute(self, action: StoreAction, outcomes: Sequence[object]) -> None:
         """The call reaches the store; if its node is gone by now, it may have been sent or not."""
-        faults, name = self.world.faults, self.host.name
+        faults, name = self.world.faults, self.where()
         if not self.alive:
-            if isinstance(action, Append) and faults.fires("store.lands", self.name):
+            if isinstance(action, Append) and faults.fires("store.lands", name):
                 self.bench.store.land(self.name, action.batch, outcomes)  # type: ignore[arg-type]
             return
         if faults.fires("clock.back", name, "its clock is set back"):
             back = self.world.dice.between(f"back:{name}", 1_000, HOUR_MS)
             self.host.clock.skew = max(-HOUR_MS, self.host.clock.skew - back)
-            self.world.tell(f"{name} clock {self.host.clock.skew}")
+            self.world.tell(f"{self.host.name} clock {self.host.clock.skew}")
         if isinstance(action, Append):
             if faults.fires("crash.before", name):
                 self.host.crash("before a commit")
                 return
-            error = self.bench.store.append(self.name, action.batch, outcomes)  # type: ignore[arg-type]
+            error = self.bench.store.append(self.name, name, action.batch, outcomes)  # type: ignore[arg-type]
             if error is not None:
                 self.world.tell(f"{self.name} append: {error.code}")
                 self.judge(error)
@@ -303,18 +319,49 @@ class Core:
                 return self.load(action)
 
     def load(self, action: Load) -> Callable[[], None]:
-        """Cells, and the definitions they run under, as `drivers.Engine` reads them."""
-        store = self.bench.store.real
-        images = store.load(action.cells)
-        known = self.shards.plans.known
-        run_under = (Digest(image.head.definition) for image in images.values())
-        wanted = [each for each in run_under if each and known.get(each) is None]
-        definitions = store.definitions(list(dict.fromkeys([*action.definitions, *wanted])))
+        """Cells, and the definitions they run under, read by the real driver."""
+        reading = Reading(self.shards.plans)
+        store = Rotting(self.bench.store.real, self.world.faults)
+        Engine(reading, store, self.host.clock, self).load(action)  # type: ignore[arg-type]
 
         def tell() -> None:
-            self.shards.loaded(images, definitions)
+            self.shards.loaded(*reading.found)
             staged = self.shards.staging.touched if self.shards.staging else {}
             read = [each for each in action.cells if each not in staged]
             check_alive(self.bench.monitors, self.shards, read)
 
         return tell
+
+
+class Reading:
+    """Stands where the core is while the driver reads for it."""
+
+    def __init__(self, plans: Plans) -> None:
+        self.plans = plans
+        self.found: tuple[Any, ...] = ()
+
+    def loaded(self, *found: Any) -> None:
+        """Keep what was read, to be told later."""
+        self.found = found
+
+
+class Rotting:
+    """A store whose snapshots rot now and then: they are caches, and the turns are still there."""
+
+    def __init__(self, real: MemoryStore, faults: Faults) -> None:
+        self.story = real.story
+        self.definitions = real.definitions
+        self.real = real
+        self.faults = faults
+
+    def load(self, cells: Sequence[Address]) -> dict[Address, CellImage]:
+        """Cells, some from a bad place of the disk."""
+        found = self.real.load(cells)
+        for (tenant, key), image in found.items():
+            kept = image.snapshot
+            if kept is not None and self.faults.fires("store.rot", f"{tenant}/{key}", "rots"):
+                middle = len(kept.data) // 2
+                spoilt = bytes([kept.data[middle] ^ 0x10])
+                data = kept.data[:middle] + spoilt + kept.data[middle + 1 :]
+                found[tenant, key] = replace(image, snapshot=replace(kept, data=data))
+        return found

@@ -31,6 +31,7 @@ RATES: Final[dict[str, tuple[float, ...]]] = {
     "store.late": (0.01, 0.03),
     "store.slow": (0.02, 0.1),
     "store.torn": (0.003, 0.01),
+    "store.rot": (0.05, 0.3),
     "store.lands": (0.3,),
     "store.unread": (0.001, 0.003),
     "clock.back": (0.002, 0.01),

@@ -64,3 +64,12 @@ def check_timers(monitors: Monitors, core: Shards) -> None:
         ours = core.heads.get(head.shard) == stands and not head.quarantined
         if ours and (due, ref) <= deadlines.horizon and ref not in held:
             monitors.bad("15", head.cell, f"its deadline {due} is in no heap: it will never fire")
+
+
+def check_mail(monitors: Monitors, core: Shards) -> None:
+    """2: a core that is at rest has dealt with all the mail that it has read."""
+    memory = monitors.memory
+    for number, mail in memory.mailbox.items():
+        ours = core.heads.get(mail.shard) == memory.shards[mail.shard]
+        if ours and number <= core.mail_after and not core.mail_reading and not core.unreadable:
+            monitors.bad("2", mail.cell, f"mail {number} was read, and is forgotten")

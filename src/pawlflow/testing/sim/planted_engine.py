@@ -4,12 +4,23 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from pawlflow.engine import cells, fair, outcomes, refusals, shard, staging, stepping, timers
+from pawlflow.engine import (
+    cells,
+    drivers,
+    fair,
+    outcomes,
+    refusals,
+    shard,
+    staging,
+    stepping,
+    timers,
+)
 from pawlflow.engine.actions import Append, Publish
 from pawlflow.engine.places import offer_of, shard_of
 from pawlflow.engine.shard import Shards
 from pawlflow.engine.staging import Staging
 from pawlflow.kernel.draft import open_intents
+from pawlflow.kernel.snapshot import SEAL_BYTES
 from pawlflow.model.ids import Tenant
 from pawlflow.model.intents import Call
 from pawlflow.store.port import StoreConflictError, StoreFullError, StoreUnknownError
@@ -47,6 +58,7 @@ def no_ops_unfenced() -> list[Change]:
     def seal(self: Staging, id_: bytes, fences: Any) -> Any:
         needed = {each.head.shard for each in self.shards.values() if each.entries}
         needed |= {shard_of(offer.cell) for offer in self.offers if offer.mail}
+        needed |= {shard for shard, _ in self.unreadable}
         return old(self, id_, [head for head in fences if head.shard in needed])
 
     return [(Staging, "seal", seal)]
@@ -217,6 +229,15 @@ def snapshot_stale() -> list[Change]:
     return [(staging, "snapshot_of", snapshot_of)]
 
 
+def snapshot_trusted() -> list[Change]:
+    """A snapshot is used whatever it says."""
+
+    def opened_state(_: Any, __: Any, kept: bytes, ___: Any) -> bytes:
+        return kept[SEAL_BYTES:]
+
+    return [(drivers, "is_trusted", lambda _: True), (cells, "opened_state", opened_state)]
+
+
 def mail_skipped() -> list[Change]:
     """After a page of mail the next letter is passed over."""
     old = Shards.mail_read
@@ -268,6 +289,7 @@ ENGINE_BUGS: Final = (
     ("cache-without-bound", "the cache is never trimmed", cache_without_bound),
     ("snapshot-of-next-turn", "a snapshot is labelled with another turn", snapshot_of_next_turn),
     ("snapshot-stale", "a snapshot holds an older state", snapshot_stale),
+    ("snapshot-trusted", "a rotten snapshot is used", snapshot_trusted),
     ("mail-skipped", "a letter is passed over", mail_skipped),
     ("start-not-idempotent", "a repeated start is refused", start_not_idempotent),
     ("chain-broken", "frames are chained to the wrong one", chain_broken),

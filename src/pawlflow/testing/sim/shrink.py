@@ -9,10 +9,11 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from pawlflow.testing.sim.setup import KNOBS
 from pawlflow.testing.sim.tape import Tape, play, told
 
 Item = TypeVar("Item")
-RUNS_MAX: Final = 400
+RUNS_MAX: Final = 1_500
 
 
 class Shrinker:
@@ -56,6 +57,14 @@ class Shrinker:
 
         fewest(numbers, without)
 
+    def drop_knobs(self) -> None:
+        """Then what is unusual about the limits."""
+        for name, choices in KNOBS.items():
+            setup = self.best.setup
+            plain = replace(setup, knobs={**setup.knobs, name: choices[-1]})
+            if setup.knobs.get(name) != choices[-1]:
+                self.fails(replace(self.best, setup=plain))
+
     def drop_nodes(self) -> None:
         """Then the nodes."""
         for nodes in range(1, self.best.setup.nodes):
@@ -73,22 +82,27 @@ def shrink(tape: Tape, runs_max: int = RUNS_MAX) -> Tape:
         work.drop_faults()
     work.drop_instances()
     work.drop_nodes()
+    work.drop_knobs()
     work.drop_faults()
     return told(work.best)
 
 
 def fewest(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool]) -> list[Item]:
-    """Zeller's ddmin: a list from which no handful can be taken without losing the failure."""
-    left, parts = list(items), 2
+    """What is left when no item can be taken away without losing the failure.
+
+    Delta debugging in its greedy form: halves, quarters and so on down to single items, and single
+    items again for as long as one of them can go.
+    """
+    left, size = list(items), max(1, len(items) // 2)
     while left:
-        size = max(1, len(left) // parts)
-        for start in range(0, len(left), size):
+        before, start = len(left), 0
+        while start < len(left):
             rest = left[:start] + left[start + size :]
             if fails(rest):
-                left, parts = rest, max(2, parts - 1)
-                break
-        else:
-            if size == 1:
-                break
-            parts = min(len(left), parts * 2)
+                left = rest
+            else:
+                start += size
+        if size == 1 and len(left) == before:
+            break
+        size = max(1, size // 2)
     return left

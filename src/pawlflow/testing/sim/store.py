@@ -41,10 +41,9 @@ class SimStore:
         self.full_until = 0
         self.coming: dict[str, None] = {}  # cores of which a batch may still land
 
-    def append(self, core: str, batch: Batch, outcomes: Outcomes) -> StoreError | None:
+    def append(self, core: str, where: str, batch: Batch, outcomes: Outcomes) -> StoreError | None:
         """Try to commit; what the node will hear of it."""
-        faults, frames = self.world.faults, self.memory.shards
-        where = f"{core}@{sum(frames[fence.shard].seq for fence in batch.fences)}"
+        faults = self.world.faults
         if self.world.now < self.full_until:
             return StoreFullError("store.full", "no room")
         if faults.fires("store.failed", where):

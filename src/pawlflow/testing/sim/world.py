@@ -13,7 +13,7 @@ from pawlflow.testing.sim.chance import Dice
 from pawlflow.testing.sim.faults import Faults
 
 EPOCH: Final = 1_700_000_000_000  # of the clocks, when a world begins
-EVENTS_MAX: Final = 120_000  # a run that needs more goes round in circles
+EVENTS_MAX: Final = 60_000  # a run that needs more goes round in circles
 
 
 class Violated(Exception):  # noqa: N818  # the word of the trade
