@@ -44,11 +44,12 @@ from bench.workloads import (
     step_all,
 )
 from pawlflow.definition.load import load_workflows
-from pawlflow.kernel.plan import Plan, compile_plan
-from pawlflow.kernel.replay import fold, verify
+from pawlflow.definition.plan import Plan, compile_plan
+from pawlflow.kernel.replay import fold
 from pawlflow.kernel.snapshot import state_bytes, state_from_bytes
 from pawlflow.kernel.summary import instance_state
 from pawlflow.model.codec import encode
+from pawlflow.projections.verify import verify
 
 DECISION_US_MAX: Final = 25.0
 GROWTH_MAX: Final = 1.3

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from pawlflow.definition.plan import Plan, compile_plan
 from pawlflow.definition.shape import Edge, Step, Workflow
-from pawlflow.kernel.plan import Plan, compile_plan
 from pawlflow.kernel.step import Cell, Stepped, new_cell, step
 from pawlflow.kernel.summary import instance_state
 from pawlflow.model.ids import (

@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "errors.md"
 USED = re.compile(
     r"(?:Rejected|PayloadError|CodecError|JournalError|failure_of|timed_out|fail|TypeMismatch|"
     r"SchemaError|refused|invalid|failed|Store[A-Za-z]*Error|UrlError|BadRequestError|NotFound|"
-    r"Refused|DefinitionError|PawlError|Verdict|found|problem|end)\(\s*(?:[a-z_]+,\s*)?(?:\"[a-z_]+\",\s*)?\"([a-z]+\.[a-z_]+)\""
+    r"Refused|WhereError|DefinitionError|PawlError|Verdict|found|problem|end)\(\s*(?:[a-z_]+,\s*)?(?:\"[a-z_]+\",\s*)?\"([a-z]+\.[a-z_]+)\""
 )
 
 

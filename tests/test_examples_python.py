@@ -31,7 +31,14 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("page", "place"), [("README.md", "."), ("docs/python.md", "python")], ids=lambda each: each
+    ("page", "place"),
+    [
+        ("README.md", "."),
+        ("docs/python.md", "python"),
+        ("docs/events.md", "python"),
+        ("docs/operating.md", "python"),
+    ],
+    ids=lambda each: each,
 )
 def test_a_page_prints_what_its_commands_print(page, place, folder):
     """Every console block, in the order of the page: what follows the prompt is run, and held."""
@@ -61,7 +68,10 @@ def test_a_workflow_is_read_without_a_finding(path):
 
 def test_every_program_is_run_by_a_page():
     """An example that no page runs is nobody's example."""
-    pages = [(ROOT / page).read_text() for page in ("README.md", "docs/python.md")]
+    pages = [
+        (ROOT / page).read_text()
+        for page in ("README.md", "docs/python.md", "docs/events.md", "docs/operating.md")
+    ]
     commands = " ".join(command for page in pages for command, _ in consoles(page))
     left_out = [path for path in EXAMPLES.glob("python/*.py") if path.name not in commands]
     assert left_out == []

@@ -10,11 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from pawlflow.kernel.replay import read_turn
+from pawlflow.model.beside import Beside
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import CellId
 from pawlflow.model.journal import instance_genesis, shard_genesis, turn_hash
-from pawlflow.model.journal_file import (
-    Beside,
+from pawlflow.model.payload import address_of
+from pawlflow.model.records import read
+from pawlflow.projections.journal_file import (
     DefinitionRecord,
     FrameRecord,
     JournalError,
@@ -24,8 +26,6 @@ from pawlflow.model.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.model.payload import address_of
-from pawlflow.model.records import read
 from pawlflow.testing.journals import verify_file
 from tests.golden_kit import FOLDER
 

@@ -80,7 +80,7 @@ def test_every_dependency_has_a_lower_bound():
 
 def test_core_dependencies_are_used():
     """The core brings exactly what the package imports."""
-    modules = {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs"}
+    modules = {"pyyaml": "yaml", "jsonschema-rs": "jsonschema_rs", "tzdata": "zoneinfo"}
     names = [re.split(r"[><=\[; ]", need)[0] for need in PROJECT["dependencies"]]
     source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
     used = set(re.findall(r"^\s*(?:import|from) (\w+)", source, re.MULTILINE))

@@ -1,5 +1,7 @@
 """The examples are the specification of specs 003 and 000, and all of them hold."""
 
+import re
+
 import pytest
 
 from pawlflow.testing.crashes import crash_everywhere
@@ -7,10 +9,14 @@ from pawlflow.testing.runner import run_scenario
 from tests.scenarios import FOLDER, PATHS, read
 
 GROUPS = {
+    "budget",
     "cancel-and-pause",
+    "children",
     "corrections",
+    "escalation",
     "expressions",
     "failure",
+    "for-each",
     "gates",
     "late-and-duplicate",
     "lenses",
@@ -45,3 +51,21 @@ def test_every_scenario_is_named_by_its_rule():
         assert path.read_text().startswith("# ")
         assert path.parent.name in GROUPS
         assert path.parent.parent == FOLDER
+
+
+ROW = re.compile(r"^\| \[([\w-]+)\]\(scenarios/([\w/-]+)\.yaml\) \| (.*) \|$", re.MULTILINE)
+
+
+def test_the_page_of_examples_says_every_rule():
+    """One row for each scenario, in the words of its first line, and in order within its group."""
+    text = (FOLDER.parent / "README.md").read_text()
+    rows = {place: rule for name, place, rule in ROW.findall(text) if place.endswith(f"/{name}")}
+
+    rules = {
+        f"{path.parent.name}/{path.stem}": path.read_text().partition("\n")[0].removeprefix("# ")
+        for path in PATHS
+    }
+    assert rows == rules
+    for group in GROUPS:
+        names = [place for place in rows if place.startswith(f"{group}/")]
+        assert names == sorted(names)

@@ -10,21 +10,19 @@ import asyncio
 
 import pytest
 
-from pawlflow import Pawl
+from pawlflow import Pawl, requests
 from pawlflow.definition.canonical import definition_hash
 from pawlflow.definition.load import load_workflows
-from pawlflow.engine import requests
+from pawlflow.definition.plan import compile_plan
 from pawlflow.engine.actions import Accepted, Append, Notify, Publish, Reply, Stopped
 from pawlflow.engine.admission import admit_start
 from pawlflow.engine.drivers import Engine
 from pawlflow.engine.shard import Shards
 from pawlflow.kernel.draft import Rejected, open_intents
-from pawlflow.kernel.plan import compile_plan
-from pawlflow.kernel.publish import published
-from pawlflow.kernel.replay import fold, read_turn, verify
+from pawlflow.kernel.replay import fold, read_turn
 from pawlflow.kernel.state import next_deadline
 from pawlflow.kernel.step import new_cell, step
-from pawlflow.kernel.summary import instance_state, lens
+from pawlflow.kernel.summary import instance_state
 from pawlflow.model.events import (
     InstanceCreated,
     InstanceQueued,
@@ -39,9 +37,12 @@ from pawlflow.model.intents import Call
 from pawlflow.model.journal import Stamps, payloads_of, turn_hash
 from pawlflow.model.payload import Payload
 from pawlflow.projections.history import history
+from pawlflow.projections.lenses import lens
+from pawlflow.projections.publish import published
 from pawlflow.projections.reading import story_of
 from pawlflow.projections.show import show
 from pawlflow.projections.trace import trace
+from pawlflow.projections.verify import verify
 from pawlflow.projections.why import why
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.port import StoreConflictError

@@ -34,6 +34,8 @@ DEFAULT_URL: Final = "sqlite:///.pawl/pawl.db"
 ANSWER_S_MAX: Final = 10.0  # for another process to take a request
 UNHEARD_S_MAX: Final = 40.0  # the same, if it cannot be poked: it looks every 30 s by itself
 LOOK_S: Final = (0.001, 0.05)  # between two looks at the answer: first, and at most
+DRIVE_S: Final = 0.2  # of work as the owner between two looks at how far it is, at least
+DRIVE_SHARE: Final = 10  # and so many times as long as a look takes
 DRIVERS: Final = ("inline", "thread")
 
 
@@ -132,6 +134,43 @@ def request(store: Store, cell: CellId, incoming: Input) -> Accepted | Rejected:
         time.sleep(wait)
         wait = min(2 * wait, LOOK_S[1])
     return outcome_of(taken, cell.key)
+
+
+def settle(store: Store, look: Callable[[], tuple[bool, int]]) -> None:
+    """Work until what was posted is done: beside an owner by looking, else as the owner.
+
+    `look` says whether it is, and how far it is. Raises StoreError("store.busy") if it goes no
+    further for a while; what was posted is still in the mailbox then, and will be taken.
+    """
+    far, until, wait = None, 0.0, LOOK_S[0]
+    while not (seen := look())[0]:
+        now = time.monotonic()
+        if far != seen[1]:
+            far, until = seen[1], now + UNHEARD_S_MAX
+        elif now > until:
+            raise StoreError("store.busy", "it goes no further; what is left is in the mailbox")
+        if not owned_elsewhere(store):
+            with momentary_owner(store) as engine:
+                if engine is not None and drive(engine, look):
+                    return
+        took = time.monotonic() - now
+        time.sleep(max(wait, took))
+        wait = min(2 * wait, LOOK_S[1])
+
+
+def drive(engine: Engine, look: Callable[[], tuple[bool, int]]) -> bool:
+    """Work as the owner until it is done, or nothing is left to do; looking is a small part."""
+    wake: TimeMs | None = engine.clock.now()
+    share = DRIVE_S
+    while wake is not None and wake <= engine.clock.now():
+        until = time.monotonic() + share
+        while wake is not None and wake <= engine.clock.now() and time.monotonic() < until:
+            wake = engine.pump()
+        began = time.monotonic()
+        if look()[0]:
+            return True
+        share = max(DRIVE_S, DRIVE_SHARE * (time.monotonic() - began))
+    return False
 
 
 def owned_elsewhere(store: Store) -> bool:

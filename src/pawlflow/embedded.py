@@ -12,33 +12,37 @@ from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
+from pawlflow import requests
 from pawlflow.acts import Acts, refusal
 from pawlflow.app import DEFAULT_URL, engine_on, open_store, pokes_of, second_handle
+from pawlflow.children import published_plan, with_children
 from pawlflow.definition.canonical import definition_bytes
-from pawlflow.definition.shape import Workflow
+from pawlflow.definition.plan import Plan, plan_of
+from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.driving import InlineDriver, ThreadDriver
 from pawlflow.effects.registry import Registry
 from pawlflow.effects.runner import CONCURRENCY, Runner
-from pawlflow.engine import requests
 from pawlflow.engine.actions import Notify, Publish, Stopped
 from pawlflow.engine.admission import admit_start
 from pawlflow.engine.clock import SystemClock, time_ordered_id
-from pawlflow.engine.drivers import Driver, InlineDriver, ThreadDriver
 from pawlflow.engine.shard import Limits
 from pawlflow.files import load_path
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan, plan_of
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant
 from pawlflow.model.inputs import Receipt, StartInstance
 from pawlflow.model.payload import PayloadError
+from pawlflow.moments import Moment, moment_of
+from pawlflow.operations import Operations
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.store.port import Address, Store, StoreError
 from pawlflow.trouble import NoExecutor, NotFound, PawlError
 
 F = TypeVar("F", bound=Callable[..., Any])
+SAME = ("definition.same", "schedule.same")  # published before, and nothing changed
 
 
-class Pawl(Acts):
+class Pawl(Acts, Operations):
     """An engine in this process: `async with Pawl("sqlite:///pawl.db") as pawl: ...`."""
 
     def __init__(
@@ -60,8 +64,10 @@ class Pawl(Acts):
         self.concurrency = concurrency
         self.workflows: dict[str, tuple[Workflow, Plan]] = {}
         self.unpublished: dict[str, Workflow] = {}
+        self.unscheduled: list[Schedule] = []
         self.publishing: asyncio.Future[None] | None = None
         self.carried: set[Digest] = set()  # definitions whose every effect has an executor
+        self.lent: set[tuple[Tenant, Digest]] = set()  # whose children other tenants know
         self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
@@ -83,12 +89,16 @@ class Pawl(Acts):
         self.reader = second_handle(self.store)
         self.runner = Runner(self.registry, self.deliver, concurrency=self.concurrency)
         made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
-        self.driver: Driver = made(engine, loop)
+        self.driver: InlineDriver = made(engine, loop)
         self.pokes = pokes_of(self.store)
         if self.pokes is not None:
             loop.add_reader(self.pokes.fileno(), self.poked)
         waiting, self.unpublished = self.unpublished, {}
-        await self.publish_all(waiting)
+        try:
+            await self.publish_all(waiting)
+        except PawlError:  # nobody will leave what was never entered
+            await self.__aexit__(None, None, None)
+            raise
         self.driver.poke()
         return self
 
@@ -102,6 +112,8 @@ class Pawl(Acts):
         if self.pokes is not None:
             asyncio.get_running_loop().remove_reader(self.pokes.fileno())
             self.pokes.close()
+        if self.publishing is not None:
+            await asyncio.wait([self.publishing])
         await self.runner.close()
         await self.driver.close()
         self.reader.close()
@@ -118,16 +130,22 @@ class Pawl(Acts):
     # What workflows consist of
 
     def load(self, *paths: str | Path) -> list[str]:
-        """Read workflows from files and folders; they are published when the engine runs."""
-        found = [each for path in paths for each in load_path(Path(path))]
+        """Read workflows and schedules from files and folders; published when the engine runs."""
+        loaded = [each for path in paths for each in load_path(Path(path))]
+        found = [workflow for each in loaded for workflow in each.workflows]
         for workflow in found:
             self.add(workflow)
+        self.unscheduled += [schedule for each in loaded for schedule in each.schedules]
         return [workflow.name for workflow in found]
 
     def add(self, workflow: Workflow) -> None:
         """Make a workflow known under its name."""
         self.workflows[workflow.name] = (workflow, plan_of(definition_bytes(workflow)))
         self.unpublished[workflow.name] = workflow
+        self.carried.clear()  # it may be the child of another
+        self.lent.clear()
+        if self.store is not None:
+            self.publish_soon()
 
     def effect(self, name: str) -> Callable[[F], F]:
         """Let a function carry out an effect: `@pawl.effect("git.checkout")`."""
@@ -167,6 +185,20 @@ class Pawl(Acts):
         if self.store is not None:
             self.runner.registered()
 
+    def publish_soon(self) -> None:
+        """Publish what waits, together with what is added in this moment: a child, say."""
+        if self.publishing is None:
+            self.publishing = asyncio.ensure_future(self.publish_waiting())
+
+    async def publish_waiting(self) -> None:
+        """Publish until nothing waits."""
+        try:
+            while self.unpublished or self.unscheduled:
+                waiting, self.unpublished = self.unpublished, {}
+                await self.publish_all(waiting)
+        finally:
+            self.publishing = None
+
     async def publish_all(self, waiting: dict[str, Workflow]) -> None:
         """Publish what was loaded and is not known to the store yet."""
         cell = requests.registry_cell(self.tenant)
@@ -174,9 +206,14 @@ class Pawl(Acts):
             self.driver.submit(cell, requests.publish(workflow, self.tenant, self.by))
             for workflow in waiting.values()
         ]
+        beside, self.unscheduled = self.unscheduled, []
+        futures += [
+            self.driver.submit(cell, requests.publish_schedule(schedule, self.tenant, self.by))
+            for schedule in beside
+        ]
         for future in futures:
             outcome = await future
-            if isinstance(outcome, Rejected) and outcome.code != "definition.same":
+            if isinstance(outcome, Rejected) and outcome.code not in SAME:
                 raise refusal(outcome)
 
     # Starting and acting
@@ -189,12 +226,18 @@ class Pawl(Acts):
         id: str | None = None,
         tenant: str | None = None,
         by: str = "python",
+        at: Moment | None = None,
     ) -> Run:
-        """Start an instance; durable when this returns. The same id and input: the same run."""
+        """Start an instance; durable when this returns. The same id and input: the same run.
+
+        With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
+        """
         plan = await self.plan_for(workflow)
         if plan.definition not in self.carried:
             self.refuse_orphans(plan)
         whose = Tenant(tenant or self.tenant)
+        if whose != self.tenant:
+            await self.lend_children(plan, whose)
         if id is None:
             key = InstanceId(time_ordered_id(self.clock.now(), self.clock.entropy()))
         else:
@@ -202,6 +245,8 @@ class Pawl(Acts):
         start = begin(plan, {} if input is None else input, whose, by)
         if isinstance(start, Rejected):
             raise refusal(start)
+        if at is not None:
+            start = msgspec.structs.replace(start, start_at=moment_of(at, self.clock.now()))
         cell = CellId(whose, plan.workflow, key)
         size = len(start.input.data or b"")
         outcome = await self.driver.submit(cell, start, size, fresh=id is None)
@@ -216,29 +261,45 @@ class Pawl(Acts):
                 self.add(workflow)
             workflow = workflow.name
         if self.unpublished:
-            waiting, self.unpublished = self.unpublished, {}
-            self.publishing = asyncio.ensure_future(self.publish_all(waiting))
+            self.publish_soon()
         if self.publishing is not None:
-            await self.publishing
-            self.publishing = None
-        if workflow in self.workflows:
-            return self.workflows[workflow][1]
-        for known in self.reader.published(self.tenant):
-            if known.name == workflow:
-                return plan_of(self.reader.definitions([known.definition])[known.definition])
+            await asyncio.shield(self.publishing)
+        found = self.known_plan(workflow)
+        if found is not None:
+            return found
         names = ", ".join(sorted(self.workflows)) or "none"
         raise NotFound("workflow.unknown", f"no workflow {workflow!r}; loaded are: {names}")
 
+    def known_plan(self, name: str) -> Plan | None:
+        """The plan of a workflow that was loaded, or that the store knows."""
+        if name in self.workflows:
+            return self.workflows[name][1]
+        return published_plan(self.reader, self.tenant, name)
+
+    async def lend_children(self, plan: Plan, tenant: Tenant) -> None:
+        """Let another tenant's registry know the children of a workflow that was loaded here."""
+        if (tenant, plan.definition) in self.lent:
+            return
+        wanted = [each.workflow for each in with_children(plan, self.known_plan)[1:]]
+        known = [self.workflows[name][0] for name in wanted if name in self.workflows]
+        cell = requests.registry_cell(tenant)
+        for workflow in known:
+            outcome = await self.driver.submit(cell, requests.publish(workflow, tenant, self.by))
+            if isinstance(outcome, Rejected) and outcome.code not in SAME:
+                raise refusal(outcome)
+        self.lent.add((tenant, plan.definition))
+
     def refuse_orphans(self, plan: Plan) -> None:
         """Name the effects that nobody could carry out, before anything starts."""
+        steps = [step for each in with_children(plan, self.known_plan) for step in each.steps]
         missing = [
             each.target
-            for each in plan.steps
+            for each in steps
             if each.attempted and not self.registry.knows(each.target, by_agent=each.by_agent)
         ]
         missing += [
             each.undo.target
-            for each in plan.steps
+            for each in steps
             if each.undo and not self.registry.knows(each.undo.target, by_agent=each.undo.by_agent)
         ]
         if missing:
@@ -316,7 +377,8 @@ class Pawl(Acts):
         self.refuse_if_stopped()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.changing.setdefault(address, []).append(future)
-        if self.reader.load([address])[address].head.turn <= turn:
+        found = self.reader.story(address, turn)
+        if found is None or found.head.turn <= turn:
             await future
 
 

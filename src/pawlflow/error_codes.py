@@ -3,6 +3,30 @@
 from typing import Final
 
 ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
+    "batch.exists": (
+        "An act on many instances was asked for twice under one id.",
+        "Nothing: `pawl batches show ID` tells how far it is.",
+    ),
+    "batch.not_awaited": (
+        "An answer came for an act on many instances that had it already.",
+        "Nothing: it was a duplicate, and changed nothing.",
+    ),
+    "batch.not_open": (
+        "Targets came for an act on many instances that has all of them, or was never asked for.",
+        "Begin another one.",
+    ),
+    "batch.too_large": (
+        "A filter means more instances than one act on many may have.",
+        "Narrow it; what is done no longer matches, so the rest can be asked for again.",
+    ),
+    "batch.unconfirmed": (
+        "An act on many instances must be confirmed, and nobody can be asked.",
+        "Look with --dry-run, then say --yes.",
+    ),
+    "batch.unknown": (
+        "There is no act on many instances with this id.",
+        "`pawl batches ls` lists them; --tenant names whose.",
+    ),
     "cell.damaged": (
         "A cell's rows are not what its turns say, so it cannot be trusted.",
         "Run `pawl doctor`; restore a backup with `pawl restore`.",
@@ -48,7 +72,7 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Check the name or path; the current folder is looked in.",
     ),
     "concurrency.key": (
-        "The expression of `concurrency.key` has no value for this input.",
+        "The expression of `concurrency.key` or `rate.key` has no value for this input.",
         "Change the input or the expression; the instance was not started.",
     ),
     "continue.nothing": (
@@ -161,6 +185,16 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "The function returned something that cannot be kept: not text, numbers, lists, maps.",
         "Return plain values; a msgspec struct or a dataclass is fine too.",
     ),
+    "rate.asked": ("The instance waits for its rate already.", "Nothing."),
+    "rate.not_awaited": ("The instance does not wait for its rate.", "Nothing."),
+    "review.held": (
+        "Somebody else has claimed this review.",
+        "Leave it to them, or decide without a claim: it binds nobody.",
+    ),
+    "review.settled": (
+        "A human has dealt with an effect that nobody waited for.",
+        "Nothing: it is on the record.",
+    ),
     "review.several": (
         "The instance has several open reviews.",
         "Name INSTANCE/STEP, or use --step.",
@@ -169,6 +203,42 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "No such review is open.",
         "`pawl review ls` lists those that are.",
     ),
+    "review.yours": (
+        "This person has claimed the review already.",
+        "Nothing: claiming twice is claiming once.",
+    ),
+    "schedule.bad": (
+        "This machine cannot tell the times of a schedule: its cron line or its time zone is none.",
+        "Mend it; `pawl check` says where. Time zones come with the system or with `tzdata`.",
+    ),
+    "schedule.future": (
+        "A backfill is of the past; what is to come the schedule starts itself.",
+        "Let it end now, or earlier.",
+    ),
+    "schedule.name": (
+        "This cannot be the name of a schedule.",
+        "Use lower-case letters, digits, hyphens and underscores, starting with a letter.",
+    ),
+    "schedule.not_paused": ("The schedule is not paused.", "Nothing: it goes on."),
+    "schedule.nothing": (
+        "The schedule has no time in this period.",
+        "Choose another period; `pawl schedules show NAME` tells its times.",
+    ),
+    "schedule.of_workflow": (
+        "The schedule is part of a workflow, and goes with its definition.",
+        "Publish a higher version of the workflow without trigger.schedule.",
+    ),
+    "schedule.paused": ("The schedule is paused already.", "Nothing."),
+    "schedule.same": ("The same schedule is published already.", "Nothing."),
+    "schedule.taken": (
+        "The name belongs to another schedule: a document of its own, or that of a workflow.",
+        "Rename the document, or remove the other one: `pawl schedules remove NAME`.",
+    ),
+    "schedule.too_many": (
+        "There are more schedules of one workflow, or runs in one backfill, than are accepted.",
+        "Use fewer schedules with forEach inside, or divide the period.",
+    ),
+    "schedule.unknown": ("No such schedule.", "`pawl schedules ls` lists them."),
     "shard.elsewhere": (
         "Another process owns this part of the store now.",
         "Ask again: the request will find its owner.",
@@ -261,12 +331,57 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Nothing: its timeout comes later.",
     ),
     "tenant.bad": ("That is no tenant's name.", "Use letters, digits, - and _."),
+    "time.bad": (
+        "This is no time.",
+        "Write 2026-11-15T06:00Z, or +10m for ten minutes from now.",
+    ),
     "trigger.unknown": ("The workflow is not started by this event.", "Nothing."),
     "turn.unknown": (
         "The instance has no such turn.",
         "`pawl history ID` shows how many there are.",
     ),
     "wait.unknown": ("The instance does not wait for this event.", "Nothing."),
+    "wfformat.ambiguous": (
+        "A task names a parent or child that several tasks are called.",
+        "Refer to tasks by id, and give each task one.",
+    ),
+    "wfformat.cycle": (
+        "Tasks wait for each other in a circle, so none of them could ever have run.",
+        "Take one link of the circle out of `parents`, and of `children` on the other side.",
+    ),
+    "wfformat.duplicate": (
+        "Two tasks, or two records of an execution, have the same id.",
+        "Give each task an id of its own; keep one record of each.",
+    ),
+    "wfformat.json": ("The file is not JSON.", "Export it again; it must be UTF-8."),
+    "wfformat.runtime": (
+        "A runtime is no number of seconds from 0 to a hundred years.",
+        "Mend it, or take it out: a task without a runtime answers at once.",
+    ),
+    "wfformat.shape": (
+        "The file is JSON, but not WfFormat; the message names the path and what was expected.",
+        "Give an instance as WfCommons writes it: workflow.tasks, or workflow.specification.tasks.",
+    ),
+    "wfformat.too_large": (
+        "The file, or the definition made from it, is larger than is read.",
+        "Split the trace: the limits of files are fixed in this version.",
+    ),
+    "wfformat.unknown": (
+        "A task names a parent or child that is no task of the file.",
+        "Add the task, mend the name, or take it out.",
+    ),
+    "where.invalid": (
+        "A filter cannot be read; the message says where, and what is wrong.",
+        "Write comparisons with constants: repo == 'r1' && amount >= 100 (docs/operating.md).",
+    ),
+    "where.unindexed": (
+        "Nothing in a filter leads to instances without looking at all of them.",
+        "Compare an attribute by ==, in, < or >, or add a state, a workflow or a time.",
+    ),
+    "where.unknown": (
+        "A filter names an attribute that no instance has and no definition declares.",
+        "Use one of those the message names, or declare it under `search` in the workflow.",
+    ),
     "workflow.cancelled": ("The instance was cancelled.", "`pawl why ID` says by whom."),
     "workflow.failed": ("The instance failed.", "`pawl why ID` says why."),
     "workflow.unknown": (

@@ -38,17 +38,49 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "A human rejected the gate; `onReject` decided what followed.",
         "Start a new instance once the objection is settled.",
     ),
+    "approval.changes": Explanation(
+        "A human asked for changes at a gate; their comment is the feedback.",
+        "Do what it says; it does not count against maxCorrectionAttempts.",
+    ),
+    "approval.revising": Explanation(
+        "What the gate would send back is being done again already, for another gate.",
+        "Decide once that is done; `pawl why ID` says what it waits for.",
+    ),
     "approval.wrong_role": Explanation(
-        "The gate asks for another role than the one given.",
-        "Decide with the role the gate names, or have the step reassigned.",
+        "The gate asks for a role, and another one was given, or none.",
+        "Speak in the role the gate names (--role), or have the step reassigned.",
     ),
     "attempt.abandoned": Explanation(
         "The executor ended without a result, for example because its process was stopped.",
         "Nothing: it counts as a transient failure and follows the retryPolicy.",
     ),
+    "budget.exceeded": Explanation(
+        "The step would have passed a hard limit of the budget, and a human did not raise it.",
+        "Start a new instance with a larger budget, or let the step cost less.",
+    ),
+    "budget.limits": Explanation(
+        "New limits that cannot be: amounts by unit of account, of units that have a hard limit.",
+        """Give JSON such as --limits '{"usd": 10}', or none: then the step gets what it needs.""",
+    ),
+    "budget.too_low": Explanation(
+        "The new limit is below what the step needs, or below the present one.",
+        "Give at least what the message says, or reject the review.",
+    ),
     "check.failed": Explanation(
         "The step's result does not fit its `check` schema.",
         "Read the findings. With maxCorrectionAttempts the step gets them as feedback.",
+    ),
+    "child.cancelled": Explanation(
+        "The child workflow that a step waited for was cancelled, by a person or with its parent.",
+        "Look at the child (`pawl why ID`); a retry of the step starts another one.",
+    ),
+    "child.too_deep": Explanation(
+        "A child workflow has more than 64 generations of parents above it.",
+        "A workflow that starts itself needs a `when` that ends it; go over lists with `forEach`.",
+    ),
+    "child.unknown": Explanation(
+        "A step starts a child workflow whose name nobody has published for this tenant.",
+        "Publish it (`pawl apply -f FILE`, or `pawl.load` in Python), then start or retry.",
     ),
     "codec.not_canonical": Explanation(
         "Bytes that should be canonical CBOR are not.",
@@ -82,13 +114,13 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "The instance was to start under a definition this cell does not have.",
         "Publish the definition first.",
     ),
-    "definition.unsupported": Explanation(
-        "The definition is valid, but asks for something this version only checks and cannot run.",
-        "Use a version that runs it, or take the field out.",
-    ),
     "effect.failed": Explanation(
         "An executor reported that the work failed.",
         "Its message says why; the class decides whether it is tried again.",
+    ),
+    "effect.orphaned": Explanation(
+        "An effect succeeded after its instance had closed, so nobody waits for it or undoes it.",
+        "Undo it by hand or let it stand, then say so: `pawl review settle ID`.",
     ),
     "entropy.short": Explanation(
         "A start came without enough randomness for its keys.",
@@ -97,6 +129,14 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
     "expression.not_bool": Explanation(
         "A condition (`when`, `match`) gave something else than true, false or null.",
         "Compare explicitly, for example `input.flag == true`.",
+    ),
+    "expression.not_list": Explanation(
+        "The `forEach` of a step gave something else than a list.",
+        "Give it a list: an expression such as `input.targets`, or a result that is one.",
+    ),
+    "escalation.wrong_role": Explanation(
+        "The escalation is for another rung of the ladder.",
+        "Act in the role it asks for now, or in one above it.",
     ),
     "event.not_awaited": Explanation(
         "No open wait of this instance matches the event.",
@@ -227,6 +267,11 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
     "scenario.unreached": Explanation(
         "A script entry expects an answer, but the instance closes before its time.",
         "Take `refused` away, or let the entry happen earlier.",
+    ),
+    "search.failed": Explanation(
+        "A search attribute has no value, or one that nothing can be found by; nothing started.",
+        "Mend the expression under `search` or the input: text up to 512 bytes, a 64-bit number, "
+        "true, false or null.",
     ),
     "signal.too_many": Explanation(
         "The instance already keeps as many signals as it may.",

@@ -6,13 +6,14 @@ from typing import Any, Final, Protocol
 from pawlflow.definition.fields import duration_ms
 from pawlflow.model.events import Event, InstanceCompleted
 from pawlflow.model.ids import InstanceId, Tenant
-from pawlflow.projections.history import history
-from pawlflow.projections.reading import story_of
+from pawlflow.projections.cloudevents import cloud_events
+from pawlflow.projections.history import Teller, history
+from pawlflow.projections.kin import Kin
+from pawlflow.projections.reading import catch_up, story_of
 from pawlflow.projections.show import show
 from pawlflow.store.port import Address, Store
 from pawlflow.trouble import WorkflowFailed
 
-CLOSED: Final = ("completed", "failed", "cancelled")
 NOTHING: Final = object()
 
 
@@ -63,24 +64,28 @@ class Run:
 
     def show(self) -> dict[str, Any]:
         """The instance as `pawl show --json` gives it."""
-        return show(story_of(self.engine.reader, self.tenant, self.id))
+        reader = self.engine.reader
+        return show(story_of(reader, self.tenant, self.id), kin=Kin(reader, self.tenant))
 
-    def history(self) -> list[dict[str, Any]]:
-        """Every published event so far."""
-        return history(story_of(self.engine.reader, self.tenant, self.id))
+    def history(self, *, cloudevents: bool = False) -> list[dict[str, Any]]:
+        """Every published event so far, in our envelope or as CloudEvents."""
+        story = story_of(self.engine.reader, self.tenant, self.id)
+        told = history(story)
+        return cloud_events(told, story.cell.workflow) if cloudevents else told
 
-    async def events(self) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, *, cloudevents: bool = False) -> AsyncIterator[dict[str, Any]]:
         """Every published event, those still to come included, until the instance is closed."""
-        told = 0
+        reader = self.engine.reader
+        story = story_of(reader, self.tenant, self.id)
+        teller = Teller(story)
         while True:
-            story = story_of(self.engine.reader, self.tenant, self.id)
-            envelopes = history(story)
-            for envelope in envelopes[told:]:
-                yield envelope
-            told = len(envelopes)
-            if show(story)["state"] in CLOSED:
+            told = teller.tell(story)
+            for event in cloud_events(told, story.cell.workflow) if cloudevents else told:
+                yield event
+            if teller.state.closed is not None:
                 return
             await self.engine.changed((self.tenant, self.id), len(story.turns))
+            catch_up(reader, story)
 
     def __repr__(self) -> str:
         return f"<run {self.id}>"

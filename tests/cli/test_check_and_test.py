@@ -85,7 +85,7 @@ def test_test_as_json_holds_everything_there_is_to_know(shop):
     assert scenario["failures"] == []
     assert set(scenario["actual"]) == {
         *("state", "rollback", "steps", "undo", "attempts", "order", "events", "lens"),
-        *("elapsed_ms", "output", "error", "feedback", "params"),
+        *("elapsed_ms", "output", "error", "feedback", "params", "spent"),
     }
     assert scenario["actual"]["elapsed_ms"] == 90_000
     assert scenario["actual"]["output"] == {"done": True}
@@ -207,17 +207,6 @@ def test_one_scenario_that_cannot_run_does_not_hide_the_others(shop):
     assert result.exit_code == 3
     assert "PASS an order is shipped" in result.output
     assert "1 scenario could not be run" in result.output
-
-
-def test_what_cannot_be_run_yet_is_said_before_anything_runs(shop):
-    """The definition is valid; the version is not there yet."""
-    changed(shop, "run: card.charge", "run: card.charge, forEach: input.list", "order.yaml")
-
-    result = pawl("test", shop / "shipped.yaml")
-
-    assert result.exit_code == 3
-    assert "not yet run by this version: forEach of step charge" in result.output
-    assert "shipped.yaml:5:3: error" in result.output
 
 
 def test_an_input_that_does_not_fit_is_named(shop):

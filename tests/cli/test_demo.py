@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -32,10 +33,10 @@ def run_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def on_terminal(folder: Path, *words: str) -> tuple[int, str]:
-    """The command on a terminal of 90 columns: how it ended, and every byte that was drawn."""
+def on_terminal(folder: Path, *words: str, columns: int = 90) -> tuple[int, str]:
+    """The command on a terminal of some columns: how it ended, and every byte that was drawn."""
     primary, secondary = pty.openpty()
-    env = {**os.environ, "TMPDIR": str(folder), "TERM": "xterm-256color", "COLUMNS": "90"}
+    env = {**os.environ, "TMPDIR": str(folder), "TERM": "xterm-256color", "COLUMNS": str(columns)}
     process = subprocess.Popen(
         [*PAWL, *words], cwd=folder, env=env, stdin=secondary, stdout=secondary, stderr=secondary
     )
@@ -70,19 +71,31 @@ def test_the_demo_is_whole_and_leaves_nothing(scratch):
     assert list(scratch.iterdir()) == []
 
 
-def test_an_interrupted_demo_leaves_nothing(scratch):
-    """Ctrl-C in the middle of the kills: exit 130, no process, no folder."""
+SAGA, GATE, KILLS = "Reserve the goods", "Zoe asks for a release", "killed process"
+
+
+@pytest.mark.parametrize(
+    ("number", "line", "code", "said"),
+    [
+        (signal.SIGINT, KILLS, 130, "interrupted"),
+        (signal.SIGTERM, KILLS, 143, ""),
+        (signal.SIGTERM, SAGA, 143, ""),
+        (signal.SIGTERM, GATE, 143, ""),
+    ],
+)
+def test_a_demo_that_is_cut_short_leaves_nothing(scratch, number, line, code, said):
+    """By Ctrl-C or by SIGTERM, in any chapter: no process, no folder, and the code of a shell."""
     env = {**os.environ, "TMPDIR": str(scratch)}
     demo = subprocess.Popen(
         [*PAWL, "demo"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert demo.stdout is not None
-    killed = next(line for line in demo.stdout if line.startswith("killed process"))
-    demo.send_signal(2)
+    assert next(each for each in demo.stdout if each.startswith(line))
+
+    demo.send_signal(number)
     _, err = demo.communicate(timeout=40)
 
-    assert killed
-    assert (demo.returncode, err.strip()) == (130, "interrupted")
+    assert (demo.returncode, err.strip()) == (code, said)
     assert list(scratch.iterdir()) == []
 
 
@@ -138,6 +151,29 @@ def test_a_run_is_drawn_live(place):
     assert "note: o-1 was started before" in more
     assert (watched[0], "completed" in watched[1]) == (0, True)
     assert (replayed[0], "SAME" in replayed[1]) == (0, True)
+
+
+@pytest.mark.parametrize("verb", ["history", "trace"])
+def test_lines_end_where_the_terminal_does(place, verb):
+    """On 80 columns none is longer; a pipe gets all of it."""
+    given = json.dumps({"amount": 1, "note": "to be left with the neighbours " * 4})
+    db = ("--db", f"sqlite:///{place.db}")
+    place.pawl("run", "order.yaml", "--worker", "shop_steps.py", "--id", "o-1", "--input", given)
+
+    code, drawn = on_terminal(place.folder, verb, "o-1", *db, columns=80)
+    narrow, more = on_terminal(place.folder, verb, "o-1", *db, columns=40)
+
+    lines = [line.rstrip() for line in PLAIN.sub("", drawn).splitlines()]
+    piped = place.pawl(verb, "o-1").stdout.splitlines()
+    assert (code, narrow) == (0, 0)
+    assert max(map(len, lines)) <= 80
+    assert max(len(line.rstrip()) for line in PLAIN.sub("", more).splitlines()[:-1]) <= 40
+    for line, whole in zip(lines, piped, strict=False):
+        assert line == whole if len(whole) <= 80 else (line[:-1], line[-1]) == (whole[:79], "…")
+    assert verb == "trace" or any(len(whole) > 80 for whole in piped)
+
+
+PLAIN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def test_an_owner_is_named_above_the_picture(place):

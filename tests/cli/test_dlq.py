@@ -43,6 +43,8 @@ def test_a_broken_cell_is_put_aside_with_its_input(broken):
     [review] = broken.told("review", "ls")
     assert (review["id"], review["kind"], review["step"]) == ("r-1", "quarantine", None)
     assert broken.told("review", "show", "r-1")["hints"][0] == "pawl dlq ls"
+    claimed = broken.told("review", "claim", "r-1", exits=5)["error"]
+    assert (claimed["code"], "pawl dlq ls" in claimed["message"]) == ("cell.quarantined", True)
     refused = broken.told("review", "approve", "r-1", exits=5)
     assert "pawl dlq ls" in refused["error"]["message"]
     assert broken.pawl("pause", "r-2").exit_code == 0

@@ -6,7 +6,10 @@ import pytest
 
 from tests.cli.kit import pawl
 
-ROW = {"id", "workflow", "version", "tenant", "state", "rollback", "started_at", "closed_at"}
+ROW = {
+    *("id", "workflow", "version", "tenant", "state", "rollback", "started_at", "closed_at"),
+    *("created_at", "start_at", "search"),
+}
 SHOWN = {
     *("id", "tenant", "workflow", "version", "definition_hash", "state", "rollback", "lens"),
     *("input", "output", "error", "started_at", "closed_at", "turns", "steps", "waiting"),
@@ -134,6 +137,7 @@ def test_an_unknown_instance_is_not_found(busy, verb):
 EVERY = [
     *(("ls",), ("show", "a"), ("history", "a"), ("watch", "a"), ("why", "a"), ("trace", "a")),
     *(("review", "ls"), ("review", "show", "a"), ("review", "approve", "a"), ("wait", "a")),
+    *(("review", "reject", "a"), ("review", "claim", "a")),
     *(("signal", "a", "e"), ("emit", "e"), ("cancel", "a"), ("pause", "a"), ("unpause", "a")),
     *(("resume", "a", "b"), ("reassign", "a", "b", "--to", "R"), ("retry", "a", "b")),
     *(("replay", "a"), ("replay", "--all"), ("dlq", "ls"), ("dlq", "redrive", "1")),
@@ -163,7 +167,7 @@ def test_a_missing_store_is_not_made(place, words):
         (("retry", "r-1", "gate", "--with", "x"), "cli.json"),
         (("reassign", "r-1", "gate", "--to", "a b"), "cli.usage"),
         (("review", "approve", "r-1", "--role", "9"), "cli.usage"),
-        (("review", "claim", "r-1"), "cli.not_yet"),
+        (("review", "claim", "r-1", "--role", "9"), "cli.usage"),
         (("cancel", "a b"), "instance.id"),
         (("replay",), "cli.usage"),
         (("replay", "o-1", "--all"), "cli.usage"),

@@ -3,8 +3,8 @@
 import apsw
 import pytest
 
-from pawlflow.kernel import replay
 from pawlflow.kernel.draft import Rejected
+from pawlflow.projections import verify
 from tests.cli.live_kit import until
 
 RUN = ("run", "order.yaml", "--worker", "shop_steps.py", "--input", '{"amount": 1}', "--id")
@@ -72,7 +72,7 @@ def test_a_changed_turn_is_named(place):
 def test_a_decision_that_is_made_otherwise_is_named(place, monkeypatch):
     """Exit 5, with the turn, what was recorded and what is decided now."""
     place.pawl(*RUN, "o-1")
-    monkeypatch.setattr(replay, "step", lambda *_: Rejected("input.misplaced", "no more"))
+    monkeypatch.setattr(verify, "step", lambda *_: Rejected("input.misplaced", "no more"))
 
     one = place.told("replay", "o-1", exits=5)
     every = place.told("replay", "--all", exits=5)

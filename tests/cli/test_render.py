@@ -34,6 +34,7 @@ REVIEW = {
     "role": "ReleaseManager",
     "due_at": None,
     "show": {"notes": "a" * 200},
+    "claimed_by": None,
 }
 
 
@@ -273,6 +274,30 @@ def test_reviews_are_a_table():
     assert first.split()[:4] == ["order-1/gate", "approval", "ReleaseManager", "never"]
     assert first.rstrip().endswith("…") and len(first) <= 80
     assert second.split() == ["order-1/gate", "approval", "anybody", "never"]
+
+
+def test_who_looks_after_a_review_has_a_column_if_anybody_does():
+    """It takes no room where it would be empty."""
+    lines = drawn(render.reviews_table([REVIEW, REVIEW | {"claimed_by": "ann"}]))
+
+    head, first, second = lines.splitlines()
+    assert "CLAIMED BY" in head
+    assert first.split()[:4] == ["order-1/gate", "approval", "ReleaseManager", "never"]
+    assert second.split()[2:5] == ["ReleaseManager", "ann", "never"]
+    assert "CLAIMED" not in drawn(render.reviews_table([REVIEW]))
+
+
+def test_a_claim_is_a_line_of_its_own():
+    """Said once for each who takes it on; not again with the next move."""
+    lines = lines_of(story_of("a-review-that-is-asked-again-is-claimed-anew"))
+
+    claims = [line.split(maxsplit=1)[1] for line in lines if "claimed by" in line]
+    assert [each.split() for each in claims] == [
+        ["gate", "claimed", "by", "ann"],
+        ["gate", "claimed", "by", "bob"],
+        ["gate", "claimed", "by", "eve"],
+        ["promote", "claimed", "by", "ann"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from typing import Any
 import apsw
 import msgspec
 
+from pawlflow.driving import InlineDriver, ThreadDriver
 from pawlflow.embedded import Pawl
 from pawlflow.engine.actions import Publish
-from pawlflow.engine.drivers import Engine, InlineDriver, ThreadDriver
+from pawlflow.engine.drivers import Engine
 from pawlflow.engine.shard import Shards
 from pawlflow.store import sqlite
 from tests.crash.disk import Disk

@@ -129,12 +129,13 @@ TAMPERINGS = [
     changed("review", "since", f"ref = {GATE}", "cell.review"),
     changed("review", "due_at", f"ref = {GATE}", "cell.review"),
     changed("review", "show", f"ref = {GATE}", "cell.review"),
+    updated("review", "claimed_by = 'eve'", f"ref = {GATE}", "cell.review"),
     deleted("review", f"ref = {GATE}", "cell.review"),
     deleted("review", "kind = 'quarantine'", "cell.review"),
     Tampering(
         "review inserted",
         "INSERT INTO review SELECT ref + 32, step, tenant, workflow, key, kind, role, since,"
-        f" due_at, show FROM review WHERE ref = {GATE}",
+        f" due_at, show, claimed_by FROM review WHERE ref = {GATE}",
         "cell.review",
     ),
     changed("published", "version", "name = 'chain'", "store.published"),

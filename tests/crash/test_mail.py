@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from pawlflow import requests
 from pawlflow.app import request
-from pawlflow.engine import requests
 from pawlflow.engine.actions import Accepted
 from pawlflow.engine.places import mail_of
 from pawlflow.kernel.draft import Rejected

@@ -1,11 +1,20 @@
 """The canonical form: one definition, one hash, whatever the file looks like."""
 
+from pathlib import Path
+
+import msgspec
 import pytest
 from check_kit import HEAD, loaded
 
-from pawlflow.definition.canonical import definition_bytes, definition_from_bytes, definition_hash
+from pawlflow.definition.canonical import (
+    definition_bytes,
+    definition_from_bytes,
+    definition_hash,
+    written,
+)
+from pawlflow.definition.load import load_workflows
 from pawlflow.definition.shape import Step, Workflow
-from pawlflow.model.codec import CodecError, decode
+from pawlflow.model.codec import CodecError, decode, encode
 
 BLOCK = """\
 # the same workflow, written at length
@@ -79,3 +88,55 @@ def test_the_hash_is_what_it_always_was():
     assert definition_hash(flow).hex() == (
         "ae9172f26c6437c9273410d3ce351643cc16fbce52aa377a10cea1f14f211dc1"
     )
+
+
+HOME = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = [HOME / "order.yaml", *sorted([*HOME.glob("workflows/*"), *HOME.glob("python/*.yaml")])]
+
+
+@pytest.mark.req("R61")
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_one_step_after_another_gives_the_bytes_of_the_whole(path):
+    """How it is written is nobody's business: the bytes are those of all plain values at once."""
+    flows, _ = load_workflows(path.read_bytes(), path.name)
+
+    assert flows
+    for flow in flows:
+        assert definition_bytes(flow) == encode(written(flow))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 23, 24, 256, 70_000])
+def test_any_number_of_steps_is_written_like_the_whole(steps):
+    """Also where the head of the list grows, and beside a field that is called like it."""
+    step = Step(name="a", kind="run", target="e.x")
+    flow = Workflow(name="w", steps=(step,) * steps, metadata={"annotations": {"steps": []}})
+
+    assert definition_bytes(flow) == encode(written(flow))
+
+
+def nested(depth: int) -> list:
+    """Lists inside each other."""
+    value: list = []
+    for _ in range(depth - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [nested(60), nested(61), nested(62), object(), "\ud800", 1 << 64])
+@pytest.mark.parametrize("where", ["metadata", "params"])
+def test_what_has_no_bytes_is_refused_as_the_whole_would_be(value, where):
+    """As deep as the whole may be, and where not, the error names the same place."""
+    step = Step(name="a", kind="run", target="e.x")
+    deep = Step(name="b", kind="run", target="e.x", params={"p": value})
+    flow = Workflow(name="w", steps=(step, deep if where == "params" else step))
+    flow = flow if where == "params" else msgspec.structs.replace(flow, metadata={"k": value})
+
+    assert outcome(definition_bytes, flow) == outcome(lambda each: encode(written(each)), flow)
+
+
+def outcome(write, flow: Workflow) -> bytes | str:
+    """The bytes, or the words of the error."""
+    try:
+        return write(flow)
+    except CodecError as error:
+        return f"{error.code} {error}"

@@ -129,6 +129,13 @@ def test_an_undo_of_items_sees_its_item():
     assert loaded(step(f"run: e.x, forEach: input.l, undo: {undo}")).steps[0].undo is not None
 
 
+@pytest.mark.req("R215")
+def test_the_condition_of_items_sees_its_item():
+    """Each item is done or skipped by itself."""
+    (found,) = loaded(step("run: e.x, forEach: input.l, when: item.ok && index < 3")).steps
+    assert found.when == "item.ok && index < 3"
+
+
 def test_a_far_ancestor_may_be_named():
     """Not only direct dependencies come before a step."""
     text = steps(
@@ -281,7 +288,7 @@ def test_a_file_may_hold_several_workflows():
     assert codes(f"{first}---\n{second}") == [(10, "workflow.duplicate")]
 
 
-@pytest.mark.parametrize("kind", ["Policy", "AgentPool", "ModelPolicy", "Manifest", "Schedule"])
+@pytest.mark.parametrize("kind", ["Policy", "AgentPool", "ModelPolicy", "Manifest", "Blueprint"])
 def test_kinds_of_later_versions_are_accepted(kind):
     """Their frame is checked, their spec is not; a warning says so."""
     text = f"apiVersion: pawl.dev/v1\nkind: §{kind}\nmetadata: {{name: X y}}\nspec: {{a: [1]}}\n"
@@ -327,4 +334,20 @@ def test_a_dependency_that_could_not_be_read_is_the_only_complaint():
     assert [(found.code, found.line) for found in errors(text)] == [
         ("field.unknown", 11),
         ("expression.not_ancestor", 13),
+    ]
+
+
+@pytest.mark.req("R216")
+def test_search_attributes_are_named_bounded_and_read():
+    """So many at most, by good names; each an expression over input and instance."""
+    body = "steps: [{name: a, sleep: 1s}]\n"
+    most = ", ".join(f"a{n}: input.n" for n in range(32))
+    assert errors(spec(f"{body}search: {{{most}}}")) == []
+    [many] = errors(spec(f"{body}search: {{{most}, one-more: input.n}}"))
+    assert (many.code, "at most 32 attributes" in many.message) == ("field.value", True)
+    found = errors(spec(f"{body}search: {{1x: input.a, b: steps.a.c, c: inpt.d}}"))
+    assert [each.code for each in found] == [
+        "name.bad",
+        "expression.unknown_name",
+        "expression.unknown_name",
     ]

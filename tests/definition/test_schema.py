@@ -13,7 +13,7 @@ from pawlflow.definition.codes import CODES
 from pawlflow.definition.fields import Table
 from pawlflow.definition.load import load_text
 from pawlflow.definition.read import plain
-from pawlflow.definition.schema import workflow_schema
+from pawlflow.definition.schema import schedule_schema, workflow_schema
 from pawlflow.definition.shape import Step, Workflow
 from pawlflow.testing import scenario, scenario_fields, step_paths
 from pawlflow.testing.scenario import scenario_schema
@@ -29,6 +29,7 @@ EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
 VALIDATORS = {
     "Workflow": jsonschema_rs.validator_for(workflow_schema()),
     "Scenario": jsonschema_rs.validator_for(scenario_schema()),
+    "Schedule": jsonschema_rs.validator_for(schedule_schema()),
 }
 
 

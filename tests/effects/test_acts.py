@@ -60,6 +60,28 @@ def test_people_decide_hold_back_and_mend(engine, tmp_path):
     assert asked == [0, 0, 3]
 
 
+@pytest.mark.req("R134")
+def test_people_say_what_they_look_after(engine, tmp_path):
+    """Claimed once or twice by one, refused to another, decided by whoever may."""
+    path = written(tmp_path, "gated", GATED)
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+            pawl.effect("work")(lambda: 7)
+            one = await pawl.start("gated", id="g-1")
+            await pawl.claim("g-1", "gate", by="ann", role="Lead", comment="mine")
+            await pawl.claim("g-1", "gate", by="ann", role="Lead")
+            assert one.show()["waiting"][0]["claimed_by"] == "ann"
+            with pytest.raises(Refused, match="gate is claimed by ann") as held:
+                await pawl.claim("g-1", "gate", by="eve", role="Lead")
+            assert held.value.code == "review.held"
+            await pawl.approve("g-1", "gate", by="eve", role="Lead")
+            return await one.result(timeout="20s")
+
+    assert run(main()) == 7
+
+
 def test_tenants_do_not_meet(engine, tmp_path):
     """The same id in two tenants is two instances; nobody reaches the other's."""
     path = written(tmp_path, "waits", "  steps: [{name: w, wait: {event: go}}]\n")

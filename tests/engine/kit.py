@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+from pawlflow import requests
 from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
 from pawlflow.definition.load import load_workflows
-from pawlflow.engine import requests
+from pawlflow.definition.plan import plan_of
 from pawlflow.engine.actions import Action, Append, Notify, Publish, Reply, Stopped
 from pawlflow.engine.cells import Hot
 from pawlflow.engine.drivers import Engine
 from pawlflow.engine.shard import Limits, Shards
-from pawlflow.kernel.plan import plan_of
 from pawlflow.model.ids import CellId, InstanceId, Tenant, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.intents import Call
@@ -133,12 +133,9 @@ class Tapped(Engine):
             self.bench.appended.append(action)
         super().perform(action)
 
-    def append(self, action: Append) -> None:
+    def append(self, action: Append) -> StoreError | None:
         fault = self.bench.fail(action) if self.bench.fail else None
-        if fault is None:
-            super().append(action)
-        else:
-            self.core.appended(fault, self.clock.now())
+        return super().append(action) if fault is None else fault
 
 
 def starting(key: str, text: str, tenant: str, data: Any) -> tuple[CellId, StartInstance]:

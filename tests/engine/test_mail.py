@@ -2,7 +2,7 @@
 
 import pytest
 
-from pawlflow.engine import requests
+from pawlflow import requests
 from pawlflow.engine.places import mail_of, shard_of
 from pawlflow.model.ids import CellId
 from pawlflow.model.journal import Disposition

@@ -1,8 +1,10 @@
 """The shard core: what goes into a commit, what waits for it, and what survives its failure."""
 
+from functools import partial
+
 import pytest
 
-from pawlflow.engine import requests
+from pawlflow import requests
 from pawlflow.engine.actions import Accepted
 from pawlflow.engine.cells import Hot
 from pawlflow.engine.fair import QUANTUM_TURNS
@@ -164,6 +166,26 @@ def test_starting_twice_is_starting_once(bench):
 
     assert (first.existing, again.existing) == (False, True)
     assert conflict == Rejected("instance.conflict", "same was started as chain with another input")
+
+
+@pytest.mark.req("R134")
+def test_claiming_twice_is_claiming_once(bench):
+    """The same person again: fine, and no turn. Another: refused, and on the record."""
+    gated = CHAIN.replace("{name: a, run: do.a}", "{name: a, approval: {}}")
+    bench.load(gated)
+    cell = bench.start("same", gated)
+    bench.engine.drain()
+    claim = partial(requests.decide, "claim", "a", "default", role=None)
+
+    first = bench.ask(cell, claim(by="ann"))
+    again = bench.ask(cell, claim(by="ann"))
+    other = bench.ask(cell, claim(by="bob"))
+
+    assert (first.existing, again.existing) == (False, True)
+    assert first.turn == again.turn
+    assert other == Rejected("review.held", "a is claimed by ann")
+    assert len(bench.store.dispositions("default", 10)) == 1
+    assert [each.claimed_by for each in bench.store.reviews("default")] == ["ann"]
 
 
 @pytest.mark.req("R28")

@@ -10,10 +10,10 @@ crash loses all that was not journalled, and after it every open intent is offer
 from collections.abc import Callable
 from heapq import heappop, heappush
 
+from pawlflow.definition.plan import Plan
 from pawlflow.engine.admission import admit_receipt
 from pawlflow.kernel.draft import Rejected, open_intents
-from pawlflow.kernel.plan import Plan
-from pawlflow.kernel.replay import Difference, fold, verify
+from pawlflow.kernel.replay import fold
 from pawlflow.kernel.snapshot import state_bytes
 from pawlflow.kernel.state import Instance, next_deadline
 from pawlflow.kernel.step import RULES, Cell, Stepped, new_cell, step
@@ -23,7 +23,16 @@ from pawlflow.model.inputs import Input, Receipt, Tick
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.model.journal import Send, Stamps, payloads_of
 from pawlflow.model.system import is_system
-from pawlflow.testing.host import FIRST_ANSWERS, THEN_TIMERS, Crash, LostError, Planned, answers
+from pawlflow.projections.verify import Difference, verify
+from pawlflow.testing.host import (
+    FIRST_ANSWERS,
+    THEN_TIMERS,
+    Answered,
+    Crash,
+    LostError,
+    Planned,
+    answers,
+)
 
 
 class PlainHost:
@@ -47,7 +56,7 @@ class PlainHost:
         self.payloads: dict[bytes, bytes] = {}
         self.cell: Cell = new_cell(cell, plan)
         self.others: dict[CellId, tuple[Cell, list[tuple[bytes, Digest]]]] = {}  # system cells
-        self.agenda: list[tuple[int, int, int, Receipt | Callable[[], None]]] = []
+        self.agenda: list[tuple[int, int, int, Answered | Callable[[], None]]] = []
         self.planned = 0
         self.known: dict[Digest, bool] = {}  # calls the world has, and whether they still count
 
@@ -129,6 +138,10 @@ class PlainHost:
     def know(self, workflow: object) -> None:
         """The plan was given."""
 
+    def path_of(self, _: CellId) -> tuple[str, int]:
+        """There are no children here."""
+        return "", 0
+
     def finish(self) -> None:
         """The journal is here already."""
 
@@ -154,7 +167,9 @@ class PlainHost:
         planned = self.answer(call)
         if planned is not None:
             for receipt in planned.receipts:
-                self.schedule(self.now + planned.after_ms, FIRST_ANSWERS, receipt)
+                self.schedule(
+                    self.now + planned.after_ms, FIRST_ANSWERS, Answered(self.id, receipt)
+                )
 
     def stop(self, intent: Stop) -> None:
         """A cancelled attempt settles at once, for good; a timed-out one may still answer."""
@@ -165,9 +180,9 @@ class PlainHost:
         self.agenda = [entry for entry in self.agenda if not answers(entry[3], gone)]
         self.agenda.sort()
         settled = Receipt(intent.call.key, intent.call.attempt, "cancelled")
-        self.schedule(self.now, FIRST_ANSWERS, settled)
+        self.schedule(self.now, FIRST_ANSWERS, Answered(self.id, settled))
 
-    def schedule(self, at: int, rank: int, what: Receipt | Callable[[], None]) -> None:
+    def schedule(self, at: int, rank: int, what: Answered | Callable[[], None]) -> None:
         """Put something on the agenda, behind what is there for the same instant."""
         self.planned += 1
         heappush(self.agenda, (at, rank, self.planned, what))
@@ -180,8 +195,8 @@ class PlainHost:
             if self.agenda and (timer is None or self.agenda[0][:2] < timer):
                 at, _, _, what = heappop(self.agenda)
                 self.now = TimeMs(max(self.now, at))
-                if isinstance(what, Receipt):
-                    self.submit(what)
+                if isinstance(what, Answered):
+                    self.submit(what.receipt)
                 else:
                     what()
             elif timer is not None:

@@ -5,20 +5,22 @@ from hashlib import sha256
 from typing import Any
 
 from pawlflow.definition.load import load_workflows
+from pawlflow.definition.plan import compile_plan
 from pawlflow.definition.shape import Workflow
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import compile_plan
-from pawlflow.kernel.publish import published
 from pawlflow.kernel.replay import apply_turn, fold, read_turn
 from pawlflow.kernel.step import RULES, Stepped, new_cell, step
-from pawlflow.kernel.summary import instance_state, step_status
+from pawlflow.kernel.summary import instance_state
 from pawlflow.model.events import Event
 from pawlflow.model.failure import Failure, failure_of
-from pawlflow.model.ids import CellId, InstanceId, StepName, Tenant, TimeMs, WorkflowName
+from pawlflow.model.ids import NO_ITEM, CellId, InstanceId, Tenant, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, Receipt, StartInstance, Tick
 from pawlflow.model.intents import Call, Stop
 from pawlflow.model.journal import Stamps, payloads_of
 from pawlflow.model.payload import Payload
+from pawlflow.model.system import StartChild, StopChild
+from pawlflow.projections.publish import published
+from pawlflow.projections.units import status_of
 
 TENANT = Tenant("acme")
 HEADER = "apiVersion: pawl.dev/v1\nkind: Workflow\nmetadata: {name: w}\nspec:\n"
@@ -63,6 +65,8 @@ class Live:
         self.payloads: dict[bytes, bytes] = {}
         self.calls: list[Call] = []  # every call ever made
         self.stops: list[Stop] = []
+        self.children: list[StartChild] = []  # every child ever asked for
+        self.unwanted: list[StopChild] = []
 
     # Inputs
 
@@ -76,6 +80,9 @@ class Live:
             self.turns.append(outcome)
             self.calls += [intent for intent in outcome.intents if isinstance(intent, Call)]
             self.stops += [intent for intent in outcome.intents if isinstance(intent, Stop)]
+            asked = [send.input for send in outcome.turn.sends]
+            self.children += [each for each in asked if isinstance(each, StartChild)]
+            self.unwanted += [each for each in asked if isinstance(each, StopChild)]
             for beside in payloads_of(outcome.turn):
                 if beside.data is not None:
                     self.payloads[beside.addr] = beside.data
@@ -109,6 +116,13 @@ class Live:
         call = self.call(name)
         return self.submit(Receipt(call.key, call.attempt, "cancelled"))
 
+    def closed(self, child: StartChild, result: Any = None, kind: str = "") -> Stepped | Rejected:
+        """A child has closed, and says so: with a result, or with a failure of some class."""
+        key, attempt = child.parent.step_key, child.parent.attempt
+        if kind:
+            return self.submit(Receipt(key, attempt, "failed", failure=failure(kind)))
+        return self.submit(Receipt(key, attempt, "ok", payload(result)))
+
     def tick(self, at: int) -> Stepped | Rejected:
         """Time passes, and the timer fires."""
         self.now = at
@@ -118,10 +132,11 @@ class Live:
 
     def call(self, name: str) -> Call:
         """The newest call of a step, or of `undo/STEP`."""
-        direction = "undo" if name.startswith("undo/") else "do"
-        wanted = StepName(name.removeprefix("undo/"))
-        found = [c for c in self.calls if c.step == wanted and c.direction == direction]
-        return found[-1]
+        return [call for call in self.calls if told(call) == name][-1]
+
+    def child(self, name: str) -> StartChild:
+        """The newest child of a step."""
+        return [child for child in self.children if child.parent.step == name][-1]
 
     @property
     def state(self) -> str:
@@ -130,14 +145,14 @@ class Live:
 
     def status(self, name: str) -> str:
         """A step's status."""
-        return step_status(self.cell.state, self.plan.index[StepName(name)])
+        unit = self.cell.state.named(name)
+        assert unit is not None, name
+        return status_of(self.cell.state, unit)
 
     @property
     def started(self) -> list[str]:
         """Every attempt that was asked for, in order."""
-        return [
-            f"{'undo/' if c.direction == 'undo' else ''}{c.step}#{c.attempt}" for c in self.calls
-        ]
+        return [f"{told(call)}#{call.attempt}" for call in self.calls]
 
     def published(self) -> list[str]:
         """All published names so far, told by the journal."""
@@ -157,6 +172,12 @@ class Live:
     def journal(self) -> list[tuple[bytes, Any]]:
         """What was journalled."""
         return [(turn.data, turn.hash) for turn in self.turns]
+
+
+def told(call: Call) -> str:
+    """What people call the step of a call: `a`, `a[2]`, `undo/a`."""
+    item = "" if call.item == NO_ITEM else f"[{call.item}]"
+    return f"{'undo/' if call.direction == 'undo' else ''}{call.step}{item}"
 
 
 def replayed(cell: Any, live: Live) -> Iterable[Event]:

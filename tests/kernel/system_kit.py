@@ -4,15 +4,16 @@ from collections import deque
 from typing import Any
 
 from pawlflow.definition.canonical import definition_bytes
+from pawlflow.definition.plan import Plan, compile_plan
 from pawlflow.definition.shape import Workflow
+from pawlflow.engine.system.schedules import admit_times
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan, compile_plan
-from pawlflow.kernel.replay import fold, verify
+from pawlflow.kernel.replay import fold
 from pawlflow.kernel.snapshot import state_bytes, state_from_bytes
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped, new_cell, step
 from pawlflow.kernel.summary import instance_state
-from pawlflow.kernel.system.registry import trigger_of
+from pawlflow.kernel.system.registry import schedule_of, trigger_of
 from pawlflow.model.codec import hash_of
 from pawlflow.model.ids import CellId, InstanceId, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, Receipt, StartInstance
@@ -25,6 +26,7 @@ from pawlflow.model.system import (
     registry_cell,
     topic_cell,
 )
+from pawlflow.projections.verify import verify
 from tests.kernel.support import TENANT, payload, workflow
 
 
@@ -71,6 +73,11 @@ class Cells:
             if plan is None and not is_system(cell.workflow):
                 return Rejected("instance.unknown", cell.key)
             self.cells[cell] = new_cell(cell, plan)
+        if is_system(cell.workflow):
+            admitted = admit_times(self.cells[cell].state, incoming, TimeMs(self.now))
+            if isinstance(admitted, Rejected):
+                return admitted
+            incoming = admitted
         turns = self.journal.setdefault(cell, [])
         entropy = hash_of("test", cell.key, len(turns))[:16]
         outcome = step(
@@ -107,7 +114,8 @@ class Cells:
         return self.submit(
             registry_cell(TENANT),
             PublishDefinition(
-                shape.name, shape.version, plan.definition, data, event, condition, by
+                *(shape.name, shape.version, plan.definition, data, event, condition, by),
+                schedule_of(shape),
             ),
         )
 
@@ -168,12 +176,14 @@ class Alone:
     def __init__(self, cell: CellId) -> None:
         self.id = cell
         self.cell = new_cell(cell, None)
+        self.now: int | None = None  # None: the number of its turns
         self.turns: list[Stepped] = []
         self.payloads: dict[bytes, bytes] = {}
 
     def submit(self, incoming: Input) -> Stepped | Rejected:
         """One input."""
-        outcome = step(self.cell, incoming, Stamps(TimeMs(len(self.turns)), len(self.turns) + 1))
+        now = len(self.turns) if self.now is None else self.now
+        outcome = step(self.cell, incoming, Stamps(TimeMs(now), len(self.turns) + 1))
         if isinstance(outcome, Stepped):
             self.turns.append(outcome)
             kept = {p.addr: p.data for p in payloads_of(outcome.turn) if p.data is not None}

@@ -7,11 +7,11 @@ import pytest
 
 from pawlflow.definition.shape import Step, Workflow
 from pawlflow.kernel.evolve import EVOLVE
-from pawlflow.kernel.publish import NAMES
 from pawlflow.kernel.replay import apply_turn, read_turn
-from pawlflow.kernel.state import SUCCEEDED
 from pawlflow.kernel.step import new_cell
+from pawlflow.kernel.units import SUCCEEDED
 from pawlflow.model.events import Event
+from pawlflow.projections.publish import NAMES
 from pawlflow.testing.vocabulary import EVENTS
 from tests.kernel.histories import random_history
 from tests.kernel.support import Live, names, workflow

@@ -8,6 +8,7 @@ import pytest
 from pawlflow.definition.canonical import definition_bytes, definition_hash
 from pawlflow.kernel.replay import read_turn
 from pawlflow.kernel.step import Stepped
+from pawlflow.model.beside import Beside
 from pawlflow.model.events import Event
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, Tick
@@ -22,8 +23,9 @@ from pawlflow.model.journal import (
     shard_genesis,
     turn_hash,
 )
-from pawlflow.model.journal_file import (
-    Beside,
+from pawlflow.model.payload import Payload
+from pawlflow.model.records import write
+from pawlflow.projections.journal_file import (
     DefinitionRecord,
     DispositionEntry,
     TurnEntry,
@@ -31,8 +33,6 @@ from pawlflow.model.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.model.payload import Payload
-from pawlflow.model.records import write
 from pawlflow.testing.journals import tell_file, verify_file
 from pawlflow.testing.runner import run_scenario
 from tests.golden_kit import FOLDER
@@ -64,7 +64,7 @@ SHOWN = [
     "skip-goes-on-without-the-result",
     "the-workflow-timeout-compensates-if-that-is-the-policy",
 ]
-FOR_THE_SHARD = {"dead.redrive", "dead.discard"}  # these never become a turn
+FOR_THE_SHARD = {"dead.redrive", "dead.discard", "review.settle"}  # these never become a turn
 ORDERS = CellId(Tenant("acme"), WorkflowName("orders"), InstanceId("o-1"))
 
 

@@ -5,11 +5,12 @@ from functools import partial
 import pytest
 
 from pawlflow.definition.canonical import definition_bytes
+from pawlflow.model.beside import Beside
 from pawlflow.model.ids import CellId, Digest
 from pawlflow.model.inputs import CancelInstance, Tick
 from pawlflow.model.journal import payloads_of, shard_genesis
-from pawlflow.model.journal_file import (
-    Beside,
+from pawlflow.model.system import AwaitEvent, PublishDefinition, is_system, topic_cell
+from pawlflow.projections.journal_file import (
     DefinitionRecord,
     FrameRecord,
     TurnEntry,
@@ -17,7 +18,6 @@ from pawlflow.model.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.model.system import AwaitEvent, PublishDefinition, is_system, topic_cell
 from pawlflow.testing.journals import tell_file, verify_file
 from pawlflow.testing.runner import run_scenario
 from tests.golden_kit import FOLDER
@@ -27,9 +27,14 @@ from tests.kernel.system_kit import Cells, instance, named
 from tests.scenarios import scenario_named
 
 PLAYED = [
+    "a-review-that-is-asked-again-is-claimed-anew",
     "a-broadcast-reaches-the-wait-that-asks-for-its-value",
     "a-run-takes-its-slot-before-it-starts",
+    "a-failure-costs-what-it-says",
+    "a-soft-limit-only-warns",
+    "a-success-settles-what-it-truly-cost",
     "an-emit-step-publishes-its-data",
+    "every-unit-of-account-has-its-own-limit",
 ]
 TOGETHER = "slots-topics-and-a-registry"
 MANY = "an-event-for-three-hundred"

@@ -2,10 +2,13 @@
 
 import pytest
 
-from pawlflow.kernel.heads import facts_of, questions_changed
+from pawlflow.kernel.heads import facts_of, found_by, questions_changed
 from pawlflow.kernel.snapshot import opened_state, sealed_state, state_bytes
 from pawlflow.kernel.step import new_cell
-from pawlflow.model.inputs import Approve, ResumeStep
+from pawlflow.model.ids import StepKey, StepName
+from pawlflow.model.inputs import Approve, ResumeStep, StartInstance
+from pawlflow.model.kin import Parent
+from pawlflow.model.payload import Payload
 from pawlflow.model.system import topic_cell
 from tests.kernel.support import TENANT, Live
 
@@ -60,8 +63,29 @@ def test_a_kept_state_is_opened_only_under_its_own_seal():
     kept = sealed_state(live.cell.state, head, b"beside")
 
     assert opened_state(cell, head, kept, b"beside") == state_bytes(live.cell.state)
-    for changed in (kept[:-1] + b"!", b"!" + kept[1:], kept[:40], b""):
+    first, last = bytes([kept[0] ^ 1]), bytes([kept[-1] ^ 1])
+    for changed in (kept[:-1] + last, first + kept[1:], kept[:40], b""):
         assert opened_state(cell, head, changed, b"beside") is None
     assert opened_state(cell, head, kept, b"besides") is None
-    assert opened_state(cell, live.turns[0].hash[:31] + b"!", kept, b"beside") is None
+    assert opened_state(cell, bytes([head[0] ^ 1]) + head[1:], kept, b"beside") is None
     assert opened_state(Live(GATED, key="i-2").id, head, kept, b"beside") is None
+
+
+@pytest.mark.req("R92", "R183")
+def test_a_child_is_found_by_its_parent():
+    """Beside what its definition says; an attribute of that name is the definition's own."""
+    parent = Parent("top", "t-1", StepKey(bytes(16)), 1, StepName("c"))
+    plain = "steps: [{name: a, run: x.y}]"
+
+    for search, found in [
+        ("", {"parent": "t-1"}),
+        ("search: {repo: input.repo}\n", {"repo": "r1", "parent": "t-1"}),
+        ("search: {parent: input.repo}\n", {"parent": "r1"}),
+    ]:
+        live = Live(search + plain)
+        given = Payload.of({"repo": "r1"}, TENANT)
+        live.submit(StartInstance(live.plan.definition, given, "zoe", parent))
+        assert found_by(live.cell.state) == found
+    alone = Live(plain)
+    alone.start()
+    assert found_by(alone.cell.state) == {}

@@ -10,22 +10,21 @@ from hypothesis import strategies as st
 
 from pawlflow.kernel.draft import Rejected, calls_open, open_intents
 from pawlflow.kernel.evolve import begin_turn, evolve
-from pawlflow.kernel.replay import fold, read_turn, verify
+from pawlflow.kernel.replay import fold, read_turn
 from pawlflow.kernel.snapshot import derived, state_bytes, state_from_bytes
-from pawlflow.kernel.state import (
-    CANCELLED,
+from pawlflow.kernel.state import Instance, next_deadline
+from pawlflow.kernel.step import new_cell
+from pawlflow.kernel.summary import instance_state
+from pawlflow.kernel.units import (
     ESCALATED,
+    FANNED,
     READY,
     RUNNING,
     SUCCEEDED,
     UNDO_RUNNING,
     WAITING,
-    Instance,
     Unit,
-    next_deadline,
 )
-from pawlflow.kernel.step import new_cell
-from pawlflow.kernel.summary import instance_state, ioa, lens
 from pawlflow.model.codec import decode, encode
 from pawlflow.model.events import (
     CompensationStarted,
@@ -36,13 +35,17 @@ from pawlflow.model.events import (
     StepStarted,
     StepSucceeded,
     StepWaiting,
+    UndoDone,
     UndoFailed,
     UndoStarted,
 )
+from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.inputs import Tick
 from pawlflow.model.system import AcquireSlot, AwaitEvent, ReleaseSlot, StopAwaiting
+from pawlflow.projections.lenses import ioa, lens
+from pawlflow.projections.verify import verify
 from tests.kernel.histories import push, random_history, random_input, random_workflow
-from tests.kernel.support import Live
+from tests.kernel.support import Live, told
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 
@@ -117,16 +120,14 @@ def test_the_state_by_counters_is_the_state_by_scanning(seed):
         random_input(random, live)
         state = live.cell.state
         assert instance_state(state) == scanned(state)
-        assert state.counts == [
-            sum(state.status(step) == status for step in range(len(live.plan.steps)))
-            for status in range(CANCELLED + 1)
-        ]
+        statuses = statuses_of(state)
+        assert state.counts == [statuses.count(status) for status in range(FANNED + 1)]
         assert set(lens(state)) == {"control-plane", "kernel", "ioa", "ores"}
 
 
 def scanned(state: Instance) -> str:
-    """The definition of the instance state, by looking at every step."""
-    statuses = [state.status(step) for step in range(len(state.plan.steps))]
+    """The definition of the instance state, by looking at every step and item."""
+    statuses = statuses_of(state)
     if state.outcome:
         return state.outcome
     if state.compensating:
@@ -138,6 +139,23 @@ def scanned(state: Instance) -> str:
     if ESCALATED in statuses:
         return "escalated"
     return "waiting" if WAITING in statuses else "running"
+
+
+def statuses_of(state: Instance) -> list[int]:
+    """The status of every step, and of every item that was looked at."""
+    steps = [state.status(step) for step in range(len(state.plan.steps))]
+    return [*steps, *(unit.status for unit in items_of(state))]
+
+
+def items_of(state: Instance) -> list[Unit]:
+    """Every item that was looked at."""
+    fans = state.fans.values()
+    return [state.item(fan, item) for fan in fans for item in range(fan.cursor)]
+
+
+def units_of(state: Instance) -> list[Unit]:
+    """Every step that was touched, and every item."""
+    return [*filter(None, state.units), *items_of(state)]
 
 
 @pytest.mark.req("R225", "R86")
@@ -181,7 +199,7 @@ def test_what_is_in_flight_and_what_is_asked_is_known_without_looking(seed):
     for _ in range(60):
         state = live.cell.state
         assert calls_open(state) == len(open_intents(state))
-        now = {unit.step for unit in state.units if unit is not None and is_asked(unit)}
+        now = {unit.place for unit in units_of(state) if is_asked(unit)}
         assert before ^ now <= set(state.asked)
         before = now
         while isinstance(random_input(random, live), Rejected) and random.random() < 0.9:
@@ -190,7 +208,8 @@ def test_what_is_in_flight_and_what_is_asked_is_known_without_looking(seed):
 
 def is_asked(unit: Unit) -> bool:
     """Does a human have to decide about this step?"""
-    return unit.status == ESCALATED or (unit.status == WAITING and unit.wait == "approval")
+    asked = unit.status == WAITING and unit.wait == "approval"
+    return unit.status == ESCALATED or asked or unit.held
 
 
 @pytest.mark.req("R34", "R144")
@@ -212,16 +231,18 @@ def test_terminal_states_absorb(seed):
     """A closed instance accepts nothing; a settled step never changes its status."""
     random = Random(seed)
     live = random_history(random, turns=0)
-    settled: dict[int, int] = {}
+    settled: dict[tuple[int, int], int] = {}
     for _ in range(80):
         was_closed = live.cell.state.closed is not None
         outcome = random_input(random, live)
         assert not was_closed or isinstance(outcome, Rejected)
-        for step in range(len(live.plan.steps)):
-            status = live.cell.state.status(step)
-            assert settled.get(step, status) == status
-            if status >= SUCCEEDED:
-                settled[step] = status
+        state = live.cell.state
+        statuses = {(unit.step, unit.item): unit.status for unit in items_of(state)}
+        statuses |= {(step, -1): state.status(step) for step in range(len(live.plan.steps))}
+        for unit, status in statuses.items():
+            assert settled.get(unit, status) == status
+            if status >= SUCCEEDED and status != FANNED:
+                settled[unit] = status
 
 
 @pytest.mark.req("R80", "R122")
@@ -250,21 +271,35 @@ def test_the_forbidden_transitions_of_spec_003_never_happen(seed):
 @pytest.mark.req("R112", "R113", "R118")
 @given(SEEDS)
 def test_compensation_runs_in_exactly_the_reverse_of_completion(seed):
-    """Each undo is of the step that completed last among those not undone yet."""
+    """Each undo is of the step or item that completed last among those not undone yet.
+
+    With parallelUndo the deepest go first, and only what lies equally deep runs together.
+    """
     live = random_history(Random(seed))
-    to_undo: list[int] = []
+    depths = [plan.depth for plan in live.plan.steps]  # all 0 without parallelUndo
+    to_undo: list[tuple[int, int]] = []
+    running: dict[tuple[int, int], None] = {}
     for event in (event for stepped in live.turns for event in stepped.turn.events):
         if joins_the_list(live, event):
-            to_undo.append(event.step)
+            to_undo.append((event.step, event.item))
+            to_undo.sort(key=lambda unit: depths[unit[0]])
         elif is_first_undo(event):
-            assert to_undo.pop() == event.step
+            assert to_undo.pop() == (event.step, event.item)
+        if isinstance(event, UndoStarted):
+            running[event.step, event.item] = None
+            assert len({depths[step] for step, _ in running}) == 1
+            assert live.plan.parallel_undo or len(running) == 1
+        elif isinstance(event, UndoDone | UndoFailed):
+            running.pop((event.step, event.item), None)
 
 
 def joins_the_list(live: Live, event: Any) -> bool:
     """Is this the completion of something that would have to be undone?"""
     match event:
         case StepSucceeded():
-            return live.plan.steps[event.step].undo is not None
+            plan = live.plan.steps[event.step]
+            whole = plan.for_each is not None and event.item == NO_ITEM
+            return plan.undo is not None and not whole
         case StepFailed() | StepSkipped():
             plan = live.plan.steps[event.step]
             return plan.undo is not None and plan.undo_on_failure and event.attempt > 0
@@ -287,12 +322,12 @@ def test_attempts_corrections_and_deadlines_keep_their_bounds(seed):
     """No budget is overdrawn, nothing fires early, at most one undo runs at a time."""
     live = random_history(Random(seed))
     state = live.cell.state
-    for unit in state.units:
-        if unit is not None:
-            plan = live.plan.steps[unit.step]
-            assert unit.retries <= plan.retry.max_retries
-            assert unit.corrections <= plan.max_corrections
-    assert sum(unit is not None and unit.undo == UNDO_RUNNING for unit in state.units) <= 1
+    for unit in units_of(state):
+        plan = live.plan.steps[unit.step]
+        assert unit.retries <= plan.retry.max_retries
+        assert unit.corrections <= plan.max_corrections
+    undoing = sum(unit.undo == UNDO_RUNNING for unit in units_of(state))
+    assert undoing <= (live.plan.max_parallel or 100 if live.plan.parallel_undo else 1)
     if live.plan.max_parallel is not None:
         assert state.counts[RUNNING] <= live.plan.max_parallel
     for stepped in live.turns:
@@ -310,8 +345,8 @@ def test_no_two_calls_share_an_identity(seed):
 
     ids = [call.id for call in one.calls + two.calls]
     assert len(set(ids)) == len(ids)
-    by_key: dict[bytes, set[tuple[str, str, int]]] = {}
+    by_key: dict[bytes, set[tuple[str, int]]] = {}
     for call in one.calls:
-        by_key.setdefault(call.key, set()).add((call.step, call.direction, call.round))
+        by_key.setdefault(call.key, set()).add((told(call), call.round))
     assert all(len(stories) == 1 for stories in by_key.values())
     assert not by_key.keys() & {call.key for call in two.calls}

@@ -3,7 +3,6 @@
 import pytest
 
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import UnsupportedError, compile_plan
 from pawlflow.kernel.state import key_of
 from pawlflow.kernel.step import step
 from pawlflow.model.inputs import (
@@ -21,7 +20,7 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.journal import Stamps
 from pawlflow.model.operate import DiscardInput, RedriveInput
-from tests.kernel.support import Live, payload, refused, workflow
+from tests.kernel.support import Live, payload, refused
 
 CHAIN = """
 timeout: 1h
@@ -219,16 +218,3 @@ def test_a_late_failure_of_an_undo_that_is_tried_again_is_refused():
 
     assert live.started[-1] == "undo/a#2"
     assert refused(live.fail("undo/a", attempt=1)) == "receipt.not_awaited"
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ("rate: {key: input.k, limit: 1, per: 1m}\nsteps: [{name: a, sleep: 1s}]", "rate"),
-        ("steps: [{name: a, run: x.a, forEach: input.list}]", "forEach"),
-    ],
-)
-def test_what_this_version_cannot_run_is_said(spec, field):
-    """Rather than run it wrongly."""
-    with pytest.raises(UnsupportedError, match=field):
-        compile_plan(workflow(spec))

@@ -4,8 +4,14 @@ import msgspec
 import pytest
 
 from pawlflow.kernel.draft import open_intents
-from pawlflow.kernel.replay import Difference, first_difference, read_turn, verify
-from pawlflow.kernel.snapshot import SnapshotError, derived, state_bytes, state_from_bytes
+from pawlflow.kernel.replay import read_turn
+from pawlflow.kernel.snapshot import (
+    SNAPSHOT_FORMAT,
+    SnapshotError,
+    derived,
+    state_bytes,
+    state_from_bytes,
+)
 from pawlflow.kernel.step import Stepped
 from pawlflow.model.codec import CodecError, decode, encode
 from pawlflow.model.events import StepReady
@@ -20,6 +26,7 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.intents import Stop
 from pawlflow.model.journal import Stamps, Turn, turn_bytes, turn_hash
+from pawlflow.projections.verify import Difference, first_difference, verify
 from tests.kernel.support import Live, payload
 
 TWO = """
@@ -133,7 +140,7 @@ def test_a_snapshot_of_another_format_or_definition_is_not_used():
     data = state_bytes(live.cell.state)
     fields = decode(data)
 
-    for position, value in ((0, 2), (1, b"?" * 32)):
+    for position, value in ((0, SNAPSHOT_FORMAT + 1), (1, b"?" * 32)):
         changed = encode([*fields[:position], value, *fields[position + 1 :]])
         with pytest.raises(SnapshotError):
             state_from_bytes(changed, live.id, live.plan, live.payloads)
@@ -216,7 +223,7 @@ def test_a_step_that_raises_leaves_the_journal_as_it_was(monkeypatch):
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr("pawlflow.kernel.forward.make_ready", broken)
+        patch.setattr("pawlflow.kernel.fans.make_ready", broken)
         with pytest.raises(ZeroDivisionError):
             live.ok("a")
 

@@ -5,16 +5,8 @@ import pytest
 from pawlflow.kernel.step import Stepped
 from pawlflow.kernel.system import slots
 from pawlflow.model.ids import CellId
-from pawlflow.model.inputs import Tick
-from pawlflow.model.system import (
-    SLOTS,
-    AcquireSlot,
-    Continue,
-    GrantSlot,
-    HoldInstance,
-    ReleaseSlot,
-    slots_key,
-)
+from pawlflow.model.inputs import GrantSlot, HoldInstance, Tick
+from pawlflow.model.system import SLOTS, AcquireSlot, Continue, ReleaseSlot, slots_key
 from tests.kernel.support import TENANT, names, refused, sent
 from tests.kernel.system_kit import Alone
 
@@ -80,6 +72,26 @@ def test_slots_are_given_in_order_and_within_the_limit(before, incoming, events,
 
     assert names(outcome) == events
     assert sent(outcome) == sends
+    alone.assert_replays()
+
+
+@pytest.mark.req("R214")
+def test_higher_priorities_go_first_and_first_come_first_served_within_one():
+    """Whoever waits is told how many are before it; the order outlives a reading."""
+    alone = after(ask("a"), ask("b"))
+
+    low = alone.submit(AcquireSlot("w", "low", 1, "k", -1))
+    high = alone.submit(AcquireSlot("w", "high", 1, "k", 2))
+    next_ = alone.submit(ask("c"))
+    assert sent(low) == [("low", HoldInstance(1))]
+    assert sent(high) == [("high", HoldInstance(0))]
+    assert sent(next_) == [("c", HoldInstance(2))]
+    alone.reread()
+    order = ["a"]
+    while len(order) < 5:
+        order += [key for key, _ in sent(alone.submit(give(order[-1])))]
+
+    assert order == ["a", "high", "b", "c", "low"]
     alone.assert_replays()
 
 

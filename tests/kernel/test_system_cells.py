@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pawlflow.kernel.draft import calls_open, open_intents
-from pawlflow.kernel.replay import Difference, first_difference
 from pawlflow.kernel.snapshot import (
     SnapshotError,
     snapshot_payloads,
     state_bytes,
     state_from_bytes,
 )
-from pawlflow.kernel.state import WAITING, Instance, next_deadline
+from pawlflow.kernel.state import Instance, next_deadline
 from pawlflow.kernel.step import RULES, Stepped, new_cell, step
+from pawlflow.kernel.units import WAITING
 from pawlflow.model.codec import decode, encode
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import CancelInstance, Signal, Tick
@@ -31,6 +31,7 @@ from pawlflow.model.system import (
     slots_key,
     topic_cell,
 )
+from pawlflow.projections.verify import Difference, first_difference
 from tests.kernel.support import TENANT, Live, payload, sent
 from tests.kernel.system_kit import Alone, Cells, instance, named
 
@@ -74,7 +75,7 @@ def test_instances_with_one_key_run_one_after_another():
     cells.ok("d", "a")
 
     slots = cells.state(CellId(TENANT, SLOTS, slots_key("deploy", "r1")))
-    assert (slots.holders, dict(slots.queue), slots.label) == ({}, {}, "r1")
+    assert (slots.holders, len(slots.queue), slots.label) == ({}, 0, "r1")
     assert cells.refused == []
     cells.assert_replays()
 
@@ -208,7 +209,9 @@ def test_slots_and_topics_know_what_instances_know(seed):
             assert set(state.holders) == {
                 who for who, each in mine.items() if each.started is not None
             }
-            assert set(state.queue) == {who for who, each in mine.items() if each.started is None}
+            assert set(state.queue.priorities) == {
+                who for who, each in mine.items() if each.started is None
+            }
             assert len(state.holders) <= 2
         if id_.workflow == TOPIC:
             listed = {(wait.key, wait.step) for wait in state.waits.values()}

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from pawlflow.kernel.correlate import correlated, correlation_of
-from pawlflow.kernel.plan import FORWARD_ROOTS
-from pawlflow.kernel.tell import LABEL_MAX, Newcomer, label_of
+from pawlflow.definition.correlate import correlated, correlation_of
+from pawlflow.definition.plan import FORWARD_ROOTS
+from pawlflow.kernel.system.starting import LABEL_MAX, Newcomer, label_of
 from pawlflow.model.inputs import (
     CancelInstance,
     DeliverEvent,
+    GrantSlot,
+    HoldInstance,
     PauseInstance,
     ResumeStep,
     Signal,
@@ -19,10 +21,7 @@ from pawlflow.model.payload import Payload
 from pawlflow.model.system import (
     AcquireSlot,
     AwaitEvent,
-    Continue,
     EmitEvent,
-    GrantSlot,
-    HoldInstance,
     ReleaseSlot,
     StopAwaiting,
     Subscribe,
@@ -386,7 +385,6 @@ def test_a_key_sees_the_input_and_who_starts_it():
         StopAwaiting("w", "i", "s"),
         Subscribe("w", b"d" * 32, None),
         EmitEvent(Payload(b"x" * 33, None), "ann", ""),
-        Continue(),
     ],
 )
 def test_an_instance_refuses_what_is_for_system_cells(incoming):

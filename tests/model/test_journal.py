@@ -10,13 +10,13 @@ from pawlflow.model.codec import head
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, WorkflowName
 from pawlflow.model.journal import (
     instance_genesis,
-    merkle_path,
     merkle_root,
-    proves,
     shard_genesis,
     turn_hash,
 )
-from pawlflow.model.journal_file import (
+from pawlflow.model.payload import Payload, PayloadError, fits, verified
+from pawlflow.projections.inclusion import merkle_path, proves
+from pawlflow.projections.journal_file import (
     DefinitionRecord,
     FrameRecord,
     JournalError,
@@ -25,7 +25,6 @@ from pawlflow.model.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.model.payload import Payload, PayloadError, fits, verified
 from tests.golden_kit import FOLDER
 
 CELL = CellId(Tenant("acme"), WorkflowName("w"), InstanceId("i"))

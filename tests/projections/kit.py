@@ -5,7 +5,7 @@ from typing import Any
 
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.shape import Workflow
-from pawlflow.model.journal_file import read_journal
+from pawlflow.projections.journal_file import read_journal
 from pawlflow.projections.story import Story
 from pawlflow.testing.runner import run_scenario
 from tests import scenarios

@@ -5,9 +5,11 @@ from uuid import UUID
 
 import pytest
 
+from pawlflow.model.inputs import CancelInstance
 from pawlflow.projections.history import history, input_id
+from pawlflow.projections.plain import uuid_told
 from pawlflow.projections.story import sealed_turns, state_at
-from tests.kernel.support import Live, workflow
+from tests.kernel.support import Live, payload, workflow
 from tests.projections.kit import NAMES, erased, ran, story_of, told_live, up_to
 
 FIELDS = {
@@ -163,14 +165,34 @@ def test_a_failure_is_told_whole():
     }
 
 
+def test_a_cancel_tells_who_and_why():
+    """When the undo begins, and again at the end."""
+    shape = workflow(
+        "failurePolicy: compensate\nsteps:\n"
+        "  - {name: a, run: x.y, undo: {run: x.z}}\n"
+        "  - {name: b, sleep: 1h, dependsOn: [a]}"
+    )
+    live = Live(shape)
+    live.start()
+    live.ok("a")
+    live.submit(CancelInstance("ann", payload("no longer wanted")))
+    live.ok("undo/a")
+
+    told = {e["eventType"]: e["payload"] for e in history(told_live(live, shape))}
+
+    who = {"by": "ann", "comment": "no longer wanted"}
+    assert told["CompensationStarted"] == {"outcome": "cancelled", "error": None} | who
+    assert told["WorkflowInstanceCancelled"] == {"rollback": "full", "error": None} | who
+
+
 def test_a_decision_tells_who_and_why():
     """By whom, in which role, and what was said."""
     (rejected,) = of_type(story_of("a-rejected-gate-cancels-by-default"), "ApprovalRejected")
 
-    payload = rejected["payload"]
+    told = rejected["payload"]
 
-    assert (payload["step"], payload["by"], payload["role"]) == ("gate", "ann", "ReleaseManager")
-    assert payload["comment"] == "not today"
+    assert (told["step"], told["by"], told["role"]) == ("gate", "ann", "ReleaseManager")
+    assert told["comment"] == "not today"
 
 
 def test_a_gate_tells_whom_it_asks_and_what_it_shows():
@@ -195,12 +217,14 @@ def test_erased_values_are_null_and_say_so():
 
 
 @pytest.mark.parametrize("name", NAMES[::7])
-def test_no_event_gives_the_nonce_away(name):
-    """Step keys are made from it: whoever hears events must not be able to answer for others."""
+def test_no_event_gives_a_key_away(name):
+    """Nor the nonce they are made from: who hears events must not be able to answer for others."""
     story, _ = ran(name)
 
     told = history(story)
 
-    assert state_at(story).nonce.hex() not in json.dumps(told)
+    said, state = json.dumps(told), state_at(story)
+    assert state.nonce.hex() not in said
+    assert not any(key.hex() in said or uuid_told(key) in said for key in state.keys)
     assert {len(e["traceId"]) for e in told} == {32}
     assert len({e["traceId"] for e in told}) == 1

@@ -179,7 +179,7 @@ def forget_calls(memory: Memory) -> None:
 
 
 def forget_listing(memory: Memory) -> None:
-    memory.instances.clear()
+    memory.index.instances.clear()
 
 
 def orphan(memory: Memory) -> None:

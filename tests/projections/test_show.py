@@ -5,11 +5,11 @@ import re
 import msgspec
 import pytest
 
-from pawlflow.kernel.summary import error_of
 from pawlflow.model.inputs import CancelInstance
 from pawlflow.projections.plain import time_told
 from pawlflow.projections.show import NoSuchTurnError, show
 from pawlflow.projections.story import Story, state_at, walk
+from pawlflow.projections.units import error_of
 from tests.kernel.support import Live, workflow
 from tests.projections.kit import NAMES, erased, ran, story_of, told_live, up_to
 
@@ -38,7 +38,8 @@ def test_show_agrees_with_the_run(name):
     assert {step: told["state"] for step, told in steps.items()} == actual["steps"]
     assert {step: told["undo"] for step, told in steps.items()} == actual["undo"]
     for step, told in steps.items():
-        assert told["attempts"] == actual["attempts"].get(step, 0)
+        if told["kind"] != "workflow":  # a scenario leaves the attempts of children to them
+            assert told["attempts"] == actual["attempts"].get(step, 0)
         assert told["undo_attempts"] == actual["attempts"].get(f"undo/{step}", 0)
         assert told["feedback"] == actual["feedback"].get(step, 0)
 

@@ -12,13 +12,21 @@ from tests.projections.kit import NAMES, erased, ran, story_of, told_live
 @pytest.mark.req("R182")
 @pytest.mark.parametrize("name", NAMES)
 def test_receipts_are_tied_to_their_calls_by_intent(name):
-    """Every receipt names an intent that the turn which caused it asked for, by the same key."""
+    """Every receipt names an intent that the turn which caused it asked for, by the same key.
+
+    A child has no intent: its answer is tied to the turn that asked for it by its id.
+    """
     story, _ = ran(name)
     told = trace(story)
 
     for entry in told:
-        if entry["input"]["kind"] == "receipt":
-            calls = told[entry["caused_by"] - 1]["calls"]
+        asked = told[(entry["caused_by"] or 1) - 1]
+        if entry["input"]["kind"] == "receipt" and entry["origin"] is not None:
+            child = {(c["id"], c["step"], c["attempt"]) for c in asked["children"]}
+            answer = entry["input"]
+            assert (entry["origin"]["id"], answer["step"], answer["attempt"]) in child
+        elif entry["input"]["kind"] == "receipt":
+            calls = asked["calls"]
             answered = [c for c in calls if c["intent"] == entry["input"]["intent"]]
             assert [(c["key"], c["attempt"], c["step"]) for c in answered] == [
                 tuple(entry["input"][field] for field in ("key", "attempt", "step"))

@@ -286,3 +286,17 @@ def test_distances_have_two_units(ms, text):
     """Enough to know whether to wait."""
     assert distance(ms) == text
     assert when(ms + 5, 5).endswith(f"({text} ago)" if ms == 0 else f"(in {text})")
+
+
+@pytest.mark.req("R134", "R209")
+def test_a_claim_belongs_to_the_chain_and_to_now():
+    """Who said that they look after it, and what is still awaited."""
+    story = story_of("a-review-that-is-asked-again-is-claimed-anew")
+
+    gate, escalated = why(up_to(story, 2)), why(up_to(story, 9))
+
+    said = 'ann (ReleaseManager) claimed gate, saying "after lunch"'
+    assert gate["because"][-1]["text"] == said
+    assert gate["now"].endswith("until 1970-01-01T01:00:00.000Z; ann looks after it")
+    assert escalated["because"][-1]["text"] == "ann claimed promote"
+    assert escalated["now"].endswith("no route; ann looks after it")

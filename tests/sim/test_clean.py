@@ -35,6 +35,7 @@ def broken(seeds, profile="whole"):
 
 
 @pytest.mark.req("R9", "R11", "R12", "R27", "R28", "R34", "R38", "R51", "R114", "R144", "R151")
+@pytest.mark.req("R112", "R119", "R122", "R150", "R155", "R156", "R205", "R214", "R215")
 @pytest.mark.req("R225", "R226", "R222")
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_seed_breaks_a_promise(group):

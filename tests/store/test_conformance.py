@@ -6,6 +6,7 @@ from pawlflow.store.memory import MemoryStore
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.testing.conformance import StoreConformance
 from pawlflow.testing.conformance_mail import MailPromises
+from pawlflow.testing.conformance_search import SearchPromises
 
 SHOWS = {
     "R225": [name for name in vars(MailPromises) if name.startswith("test_")],
@@ -14,6 +15,8 @@ SHOWS = {
         "test_an_acknowledgement_needs_its_fence",
         "test_a_stale_fence_anywhere_refuses_everything",
     ],
+    "R216": [name for name in vars(SearchPromises) if name.startswith("test_")],
+    "R183": ["test_instances_come_newest_first", "test_instances_are_filtered"],
     "R43": ["test_blobs_are_kept_once_and_shared"],
     "R211": [
         "test_blobs_are_kept_once_and_shared",

@@ -12,9 +12,10 @@ from pawlflow.testing.conformance_kit import ACME, Scribe, cell, letter, refused
 from tests.store.kit import OtherProcess, filled, tamper, unprivileged
 
 ORDER = (ACME, "order-1")
-TWO = (*MIGRATIONS, (2, "CREATE TABLE second (x); INSERT INTO second VALUES (1)"))
-THREE = (*TWO, (3, "ALTER TABLE second ADD COLUMN y"))
-BROKEN = (*TWO, (3, "ALTER TABLE missing ADD COLUMN y"))
+NOW = MIGRATIONS[-1][0]
+NEXT = (*MIGRATIONS, (NOW + 1, "CREATE TABLE more (x); INSERT INTO more VALUES (1)"))
+AFTER = (*NEXT, (NOW + 2, "ALTER TABLE more ADD COLUMN y"))
+BROKEN = (*NEXT, (NOW + 2, "ALTER TABLE missing ADD COLUMN y"))
 
 
 @pytest.fixture
@@ -46,28 +47,49 @@ def names(path):
 
 def test_an_older_store_is_brought_to_the_newest(path):
     """Over every version between, with a copy of the old file beside it."""
-    db = opened(path, busy_ms=100, migrations=THREE)
-    assert db.execute("SELECT x, y FROM second").fetchall() == [(1, None)]
+    db = opened(path, busy_ms=100, migrations=AFTER)
+    assert db.execute("SELECT x, y FROM more").fetchall() == [(1, None)]
     db.close()
-    assert version(path) == 3
-    kept = path.with_name("pawl.db.v1.bak")
-    assert version(kept) == 1
+    assert version(path) == NOW + 2
+    kept = path.with_name(f"pawl.db.v{NOW}.bak")
+    assert version(kept) == NOW
     assert turns(kept) == 3
-    opened(path, busy_ms=100, migrations=THREE).close()
+    opened(path, busy_ms=100, migrations=AFTER).close()
+
+
+def test_reviews_of_version_1_are_claimed_by_nobody(tmp_path):
+    """What waited for a human still does; states in the older format are no longer kept."""
+    path = tmp_path / "pawl.db"
+    old = opened(path, busy_ms=100, migrations=MIGRATIONS[:1])
+    row = (32, "gate", ACME, "order", "order-1", "approval", "Lead", 10, 20, b"shown")
+    old.execute(f"INSERT INTO review VALUES ({', '.join('?' * len(row))})", row)
+    old.execute("INSERT INTO snapshot VALUES (32, 1, x'00', x'00', x'00')")
+    old.close()
+    assert version(path) == 1
+
+    store = SqliteStore(path)
+    [kept] = store.reviews(ACME)
+    store.close()
+
+    assert (kept.ref, kept.step, kept.role, kept.since, kept.due_at) == (32, "gate", "Lead", 10, 20)
+    assert (kept.show, kept.claimed_by) == (b"shown", None)
+    db = apsw.Connection(str(path))
+    assert db.execute("SELECT count(*) FROM snapshot").get == 0
+    db.close()
 
 
 def test_a_new_store_takes_every_migration(tmp_path):
     """Without a copy: there was nothing."""
     path = tmp_path / "new" / "pawl.db"
-    opened(path, busy_ms=100, migrations=TWO).close()
-    assert version(path) == 2
+    opened(path, busy_ms=100, migrations=NEXT).close()
+    assert version(path) == NOW + 1
     assert names(path) == ["pawl.db"]
 
 
 def test_a_migration_that_fails_changes_nothing(path):
     """All of them or none: the store still opens as what it was."""
     refused("store.trouble", lambda: opened(path, busy_ms=100, migrations=BROKEN))
-    assert version(path) == 1
+    assert version(path) == NOW
     assert turns(path) == 3
 
 
@@ -75,9 +97,9 @@ def test_nobody_migrates_under_an_owner(path):
     """The owner writes as its version knows: it must be stopped first."""
     store = SqliteStore(path)
     store.claim()
-    refused("store.owned", lambda: opened(path, busy_ms=100, migrations=TWO))
+    refused("store.owned", lambda: opened(path, busy_ms=100, migrations=NEXT))
     store.close()
-    assert version(path) == 1
+    assert version(path) == NOW
 
 
 def test_a_read_only_store_is_not_migrated():
@@ -85,8 +107,8 @@ def test_a_read_only_store_is_not_migrated():
     with unprivileged() as folder:
         path = filled(folder / "pawl.db")
         path.chmod(0o444)
-        trouble = refused("store.read_only", lambda: opened(path, busy_ms=100, migrations=TWO))
-        assert "from version 1 to 2" in str(trouble)
+        trouble = refused("store.read_only", lambda: opened(path, busy_ms=100, migrations=NEXT))
+        assert f"from version {NOW} to {NOW + 1}" in str(trouble)
 
 
 def test_two_that_create_at_once_make_one(tmp_path):
@@ -245,11 +267,11 @@ def test_an_older_backup_is_brought_up(path, monkeypatch):
     """A backup of an older version is restored as the newest."""
     to = path.with_name("copy.db")
     backup(path, to)
-    monkeypatch.setattr("pawlflow.store.sqlite_schema.MIGRATIONS", TWO)
-    monkeypatch.setitem(opened.__kwdefaults__, "migrations", TWO)
+    monkeypatch.setattr("pawlflow.store.sqlite_schema.MIGRATIONS", NEXT)
+    monkeypatch.setitem(opened.__kwdefaults__, "migrations", NEXT)
     restore(to, path)
-    assert (version(path), version(to)) == (2, 1)
-    assert "pawl.db.v1.bak" in names(path)
+    assert (version(path), version(to)) == (NOW + 1, NOW)
+    assert f"pawl.db.v{NOW}.bak" in names(path)
     assert not [name for name in names(path) if "restore-" in name and "before" not in name]
 
 

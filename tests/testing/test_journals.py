@@ -6,7 +6,7 @@ from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import CellId, InstanceId, Tenant, WorkflowName
 from pawlflow.model.journal import instance_genesis, shard_genesis, turn_hash
-from pawlflow.model.journal_file import (
+from pawlflow.projections.journal_file import (
     DefinitionRecord,
     JournalError,
     TurnEntry,

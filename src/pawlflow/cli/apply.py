@@ -7,10 +7,11 @@ import click
 from pawlflow.app import open_store
 from pawlflow.cli.output import print_json
 from pawlflow.cli.session import person, session, told
-from pawlflow.cli.starting import publish
-from pawlflow.cli.workflows import workflows_in
+from pawlflow.cli.starting import publish, publish_schedule
+from pawlflow.cli.workflows import definitions_in
 from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
-from pawlflow.kernel.plan import plan_of
+from pawlflow.definition.plan import plan_of
+from pawlflow.definition.shape import Schedule
 
 
 @click.command(help="Publish the definitions of files and folders.")
@@ -21,7 +22,7 @@ def command(paths: tuple[str, ...], by: str | None, **options: Any) -> None:
     here = session(options)
     rows: list[dict[str, Any]] = []
     with told(here):
-        found = workflows_in(here, list(paths))
+        found, schedules = definitions_in(here, list(paths))
         for workflow in found:
             plan_of(definition_bytes(workflow))  # what could not be run is not published
         store = open_store(here.url)
@@ -37,6 +38,9 @@ def command(paths: tuple[str, ...], by: str | None, **options: Any) -> None:
                         "status": "new" if new else "unchanged",
                     }
                 )
+            for schedule in schedules:
+                new = publish_schedule(here, store, schedule, by or person())
+                rows.append(schedule_row(schedule, new=new))
         finally:
             store.close()
     if here.as_json:
@@ -44,4 +48,18 @@ def command(paths: tuple[str, ...], by: str | None, **options: Any) -> None:
         return
     for row in rows:
         mark = click.style("new", fg="green") if row["status"] == "new" else "unchanged"
-        click.echo(f"{row['name']} v{row['version']}  {row['definition_hash'][:12]}  {mark}")
+        if row.get("kind") == "Schedule":
+            click.echo(f"{row['name']}  starts {row['workflow']} at {row['schedule']}  {mark}")
+        else:
+            click.echo(f"{row['name']} v{row['version']}  {row['definition_hash'][:12]}  {mark}")
+
+
+def schedule_row(schedule: Schedule, *, new: bool) -> dict[str, Any]:
+    """A schedule that was published."""
+    return {
+        "kind": "Schedule",
+        "name": schedule.name,
+        "workflow": schedule.workflow,
+        "schedule": schedule.schedule,
+        "status": "new" if new else "unchanged",
+    }

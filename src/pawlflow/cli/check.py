@@ -48,6 +48,8 @@ ADVICE = frozenset(
         "lint.disconnected",
         "lint.guards",
         "lint.unused",
+        "lint.escalation",
+        "lint.revise",
         "report.full",
         "scenario.stub_unused",
     }
@@ -78,8 +80,9 @@ def report(loaded: list[Loaded], findings: list[Finding], errors: int) -> None:
     print_findings(findings, {file.name: file.text for file in loaded})
     workflows = sum(len(file.workflows) for file in loaded)
     scenarios = sum(len(file.scenarios) for file in loaded)
+    schedules = sum(len(file.schedules) for file in loaded)
+    beside = [count(schedules, "schedule")] if schedules else []
     warnings = len(findings) - errors
-    click.echo(
-        f"{count(len(loaded), 'file')}: {count(workflows, 'workflow')}, "
-        f"{count(scenarios, 'scenario')}, {count(errors, 'error')}, {count(warnings, 'warning')}"
-    )
+    found = [count(workflows, "workflow"), *beside, count(scenarios, "scenario")]
+    found += [count(errors, "error"), count(warnings, "warning")]
+    click.echo(f"{count(len(loaded), 'file')}: {', '.join(found)}")

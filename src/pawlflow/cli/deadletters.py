@@ -84,7 +84,8 @@ def input_told(disposed: Disposition) -> dict[str, Any]:
     told: dict[str, Any] = {"kind": tag_of(disposed.input)}
     for field in disposed.input.__struct_fields__:
         value = getattr(disposed.input, field)
-        told[field] = plain(value)
+        if field != "batch" or value:  # most acts are part of none
+            told[field] = plain(value)
     return told
 
 

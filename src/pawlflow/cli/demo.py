@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +20,7 @@ from pawlflow.cli.output import FAILED, print_json
 from pawlflow.cli.session import Session, session, told
 
 FILES: Final = Path(__file__).parent / "demo_files"
+TERMINATED: Final = 128 + signal.SIGTERM  # as a shell tells of a process that the signal ended
 WIDTH: Final = 30  # of a command; after a longer one its words go below
 TITLES: Final[dict[str, Callable[[Stage], Chapter]]] = {
     "An order whose payment fails, and is undone": saga,
@@ -32,15 +35,40 @@ TITLES: Final[dict[str, Callable[[Stage], Chapter]]] = {
 def command(keep: bool, **options: Any) -> None:
     """Four chapters, all of them real; exit 1 if one does not end as it must."""
     here = session(options)
-    folder = Path(tempfile.mkdtemp(prefix="pawl-demo-"))
-    try:
-        with told(here):
-            chapters = tell(here, folder)
-        finish(here, chapters, folder if keep else None)
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
+    with leaving_in_order():
+        folder = Path(tempfile.mkdtemp(prefix="pawl-demo-"))
+        try:
+            with told(here):
+                chapters = tell(here, folder)
+            finish(here, chapters, folder if keep else None)
+        finally:
+            if not keep:
+                shutil.rmtree(folder, ignore_errors=True)
     sys.exit(0 if all(chapter.held for chapter in chapters) else FAILED)
+
+
+@contextmanager
+def leaving_in_order() -> Iterator[None]:
+    """By SIGTERM this process would be gone at once, its folder and its children left behind.
+
+    So it leaves the way it does after Ctrl-C, which an event loop knows how to take.
+    """
+    asked: list[int] = []
+
+    def leave(number: int, _: object) -> None:
+        asked.append(number)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the end short
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if asked:
+            sys.exit(TERMINATED)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def tell(here: Session, folder: Path) -> list[Chapter]:

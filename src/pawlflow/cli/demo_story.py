@@ -70,7 +70,13 @@ async def decide(stage: Stage, pawl: Pawl, review: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *PAWL, *words, "--db", stage.url, stdout=subprocess.DEVNULL, start_new_session=True
     )
-    await process.wait()
+    try:
+        await process.wait()
+    except asyncio.CancelledError:  # the demo ends early: its folder is about to go
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        raise
 
 
 APPROVE: Final = "review approve {} --by ann --role ReleaseManager --comment fine"
@@ -123,10 +129,10 @@ def crash(stage: Stage) -> Chapter:
 
 @contextmanager
 def child_of(stage: Stage) -> Iterator["subprocess.Popen[bytes]"]:
-    """The process that does the work; it does not outlive the block, not even by Ctrl-C."""
+    """The process that does the work; it does not outlive the block, not even by a signal."""
     workflow = str(stage.folder / "parcel.yaml")
     command = [sys.executable, "-m", CHILD, stage.url, workflow, str(PARCELS)]
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         child = subprocess.Popen(command, start_new_session=True)
     except OSError:

@@ -19,10 +19,10 @@ from pawlflow.cli.deadletters import (
 from pawlflow.cli.lines import short
 from pawlflow.cli.output import CONFLICT, NOT_FOUND, count, note, print_json
 from pawlflow.cli.session import Session, person, reading, refuse, session
-from pawlflow.engine.requests import words
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.inputs import Input
 from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.requests import words
 from pawlflow.store.port import Store
 
 

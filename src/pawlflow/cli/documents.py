@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 
 from pawlflow.cli.output import read_file
-from pawlflow.definition.finding import Finding, RefusedError
-from pawlflow.definition.load import load_text, load_workflows
+from pawlflow.definition.finding import Finding
+from pawlflow.definition.load import load_definitions
 from pawlflow.definition.read import BYTES_MAX
-from pawlflow.definition.shape import Workflow
+from pawlflow.definition.shape import Schedule, Workflow
 from pawlflow.testing.scenario import Scenario, read_scenario
 
 
@@ -19,6 +19,7 @@ class Loaded(msgspec.Struct, frozen=True):
     name: str
     text: str
     workflows: list[Workflow]
+    schedules: list[Schedule]
     scenarios: list[Scenario]
     findings: list[Finding]
     kinds: frozenset[str]
@@ -28,21 +29,19 @@ def load_path(path: Path, *, as_json: bool) -> Loaded:
     """Read one file whole."""
     data = read_file(path, as_json=as_json)
     name = str(path)
-    workflows, findings = load_workflows(data, name)
+    found = load_definitions(data, name)
+    findings = found.findings
     scenarios: list[Scenario] = []
     kinds: list[str] = []
-    try:
-        documents = load_text(data, name)
-    except RefusedError:
-        documents = []  # `findings` has the same refusals
-    for document in documents:
+    for document in found.documents:
         kinds.append(document.kind)
         if document.kind == "Scenario":
-            scenario, found = read_scenario(document.node, load_file=beside(path))
-            findings += found
+            scenario, more = read_scenario(document.node, load_file=beside(path))
+            findings += more
             scenarios += [] if scenario is None else [scenario]
     text = data.decode("utf-8", errors="replace")
-    return Loaded(name, text, workflows, scenarios, findings, frozenset(kinds))
+    defined = (found.workflows, found.schedules, scenarios)
+    return Loaded(name, text, *defined, findings, frozenset(kinds))
 
 
 def beside(path: Path) -> Callable[[str], bytes]:

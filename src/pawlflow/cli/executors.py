@@ -21,10 +21,12 @@ from pawlflow.definition.shape import Workflow
 from pawlflow.effects.context import Context, Terminal
 from pawlflow.effects.registry import Executor, Registry, executor_of
 from pawlflow.model.failure import failure_of
-from pawlflow.model.ids import CellId, InstanceId, StepKey, Tenant
+from pawlflow.model.ids import NO_ITEM, CellId, InstanceId, StepKey, Tenant, WorkflowName
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call
+from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
+from pawlflow.testing.runner import spellings
 from pawlflow.testing.scenario import Answer, read_stubs
 
 Stubs = Mapping[str, tuple[Answer, ...]]
@@ -39,6 +41,8 @@ class Executors(Registry):
         self.stubs: Stubs | None = None
         self.stubbed: tuple[Tenant, InstanceId] | None = None
         self.deliver: Deliver = lambda *_: None
+        self.parent_of: Callable[[CellId], Parent | None] = lambda _: None
+        self.paths: dict[InstanceId, str | None] = {}  # of instances, below the stubbed one
         self.stub = executor_of("stub", self.answer_as_told)
 
     def use_stubs(self, stubs: Stubs, tenant: Tenant, key: InstanceId) -> None:
@@ -48,10 +52,36 @@ class Executors(Registry):
     def find(self, call: Call) -> Executor | None:
         """A stub that is listed, a function, or the stub that succeeds at once."""
         found = super().find(call)
-        if self.stubs is None or (call.cell.tenant, call.cell.key) != self.stubbed:
+        path = None if self.stubs is None else self.path_of(call.cell)
+        if path is None:
             return found
-        listed = stub_name(call.step, undo=call.direction == "undo") in self.stubs
-        return self.stub if listed or found is None else found
+        item = None if call.item == NO_ITEM else call.item
+        answers = self.answers_for(path, call.step, item, undo=call.direction == "undo")
+        return self.stub if answers or found is None else found
+
+    def path_of(self, cell: CellId) -> str | None:
+        """Where an instance hangs below the stubbed one, such as `a/b[2]/`; None: elsewhere."""
+        if (cell.tenant, cell.key) == self.stubbed:
+            return ""
+        if cell.key not in self.paths:
+            self.paths[cell.key] = self.path_below(cell.tenant, self.parent_of(cell))
+        return self.paths[cell.key]
+
+    def path_below(self, tenant: Tenant, parent: Parent | None) -> str | None:
+        """Where the child of a step hangs."""
+        if parent is None:
+            return None
+        cell = CellId(tenant, WorkflowName(parent.workflow), InstanceId(parent.key))
+        above = self.path_of(cell)
+        return None if above is None else f"{above}{parent.step}/"
+
+    def answers_for(
+        self, path: str, step: str, item: int | None, *, undo: bool
+    ) -> tuple[Answer, ...]:
+        """The answers that are listed for a step or item; nothing if it is not."""
+        name = f"{path}{step}" + ("" if item is None else f"[{item}]")
+        found = map((self.stubs or {}).get, spellings("undo/" if undo else "", name))
+        return next(filter(None, found), ())
 
     def knows(self, target: str, *, by_agent: bool) -> bool:
         """Is there an executor for this?"""
@@ -59,7 +89,8 @@ class Executors(Registry):
 
     async def answer_as_told(self, /, ctx: Context, **_: Any) -> Any:
         """What the stub of this attempt says, after the time it says."""
-        answers = (self.stubs or {}).get(stub_name(ctx.step, undo=ctx.undo))
+        path = self.path_of(cell_of(ctx)) or ""
+        answers = self.answers_for(path, ctx.step, ctx.item, undo=ctx.undo)
         if not answers:
             return {}
         answer = answers[min(ctx.attempt, len(answers)) - 1]
@@ -72,14 +103,11 @@ class Executors(Registry):
             receipt = receipt_of(answer, ctx)
             self.deliver(cell_of(ctx), receipt, 0)
             raise Terminal(answer.message or f"a stub: {answer.fail}")
+        for unit, amount in (answer.usage or {}).items():
+            ctx.spent(**{unit: amount})
         if answer.twice or answer.warnings:
             self.deliver(cell_of(ctx), receipt_of(answer, ctx), 0)
         return answer.ok
-
-
-def stub_name(step: str, *, undo: bool) -> str:
-    """A step as stubs name it."""
-    return f"undo/{step}" if undo else step
 
 
 def cell_of(ctx: Context) -> CellId:
@@ -90,9 +118,11 @@ def cell_of(ctx: Context) -> CellId:
 def receipt_of(answer: Answer, ctx: Context) -> Receipt:
     """The answer of a stub as the receipt of an attempt."""
     key = StepKey(UUID(ctx.key).bytes)
+    usage = Payload.of(answer.usage, ctx.tenant) if answer.usage else None
     if answer.fail is None:
         payload = Payload.of(answer.ok, ctx.tenant)
-        return Receipt(key, ctx.attempt, "ok", payload, warnings=len(answer.warnings))
+        warned = len(answer.warnings)
+        return Receipt(key, ctx.attempt, "ok", payload, warnings=warned, usage=usage)
     message = answer.message or f"a stub: {answer.fail}"
     failure = failure_of(
         answer.fail,
@@ -101,7 +131,7 @@ def receipt_of(answer: Answer, ctx: Context) -> Receipt:
         tenant=ctx.tenant,
         findings=list(answer.findings),
     )
-    return Receipt(key, ctx.attempt, "failed", failure=failure)
+    return Receipt(key, ctx.attempt, "failed", failure=failure, usage=usage)
 
 
 def stubs_in(here: Session, given: Path, workflows: tuple[Workflow, ...]) -> Stubs:

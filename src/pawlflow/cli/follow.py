@@ -7,16 +7,18 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from pawlflow.app import open_store, owned_elsewhere
 from pawlflow.cli.executors import Executors
+from pawlflow.cli.family import Family
 from pawlflow.cli.screen import Screen
 from pawlflow.cli.session import CLOSED, Session, head_of
 from pawlflow.embedded import Pawl
 from pawlflow.model.ids import InstanceId
+from pawlflow.projections.kin import Kin
 from pawlflow.projections.reading import story_of
 from pawlflow.projections.show import show
 from pawlflow.runs import Run
@@ -24,9 +26,11 @@ from pawlflow.store.port import Store, StoreError
 from pawlflow.trouble import NoExecutor
 
 LOOK_S: Final = (0.05, 0.5)  # between two looks at a store that another process writes
-BREATH: Final = 5  # looking takes at most a sixth of the time
+BREATH: Final = 5  # looking takes a sixth of the time
+BREATH_S_MAX: Final = 2.0  # but nobody waits longer: a look costs only what came since the last one
 OWNER_S: Final = 1.0  # between two looks for an owner that may have gone
 IDLE_S: Final = 0.25  # between two looks for calls that nobody here can carry out
+T = TypeVar("T")
 Begin = Callable[[Pawl], Awaitable[Run]]
 
 
@@ -47,6 +51,7 @@ async def drive(task: Task, begin: Begin, pawl: Pawl) -> dict[str, Any]:
     """Own the store and follow the instance in it. Raises OwnedError before anything began."""
     pawl.registry = task.executors
     task.executors.deliver = pawl.deliver
+    task.executors.parent_of = lambda cell: Kin(pawl.reader, cell.tenant).parent(cell.key)
     try:
         async with pawl:
             return await follow_run(task, pawl, await begin(pawl))
@@ -60,39 +65,46 @@ async def drive(task: Task, begin: Begin, pawl: Pawl) -> dict[str, Any]:
 
 
 async def follow_run(task: Task, pawl: Pawl, run: Run) -> dict[str, Any]:
-    """Show every move of an instance that this process drives."""
-    address = (run.tenant, run.id)
-    closed = asyncio.ensure_future(pawl.closed(address, None))
+    """Show every move of an instance that this process drives, and of its children."""
+    closed = asyncio.ensure_future(pawl.closed((run.tenant, run.id), None))
+    family = Family(pawl.reader, story_of(pawl.reader, run.tenant, run.id))
     waiting: set[asyncio.Future[Any]] = {closed}
     try:
+        while not task.screen.watched and not closed.done():
+            refuse_orphans(pawl, family)
+            await asyncio.wait(waiting, timeout=IDLE_S)
         while True:
-            shown, took = timed(run.show)
-            task.screen.update(shown)
-            if shown["state"] in CLOSED:
-                return shown
-            await asyncio.sleep(BREATH * took)
-            changed = asyncio.ensure_future(pawl.changed(address, shown["turns"]))
-            waiting = {closed, changed}
-            while not (changed.done() or closed.done()):
-                refuse_orphans(pawl, run)
+            shown, took = timed(family.look)
+            if shown is not None:
+                task.screen.update(shown)
+                if shown["state"] in CLOSED:
+                    return family.whole()
+            await asyncio.wait([closed], timeout=min(BREATH * took, BREATH_S_MAX))
+            moved = {asyncio.ensure_future(pawl.changed(*each)) for each in family.open()}
+            waiting = {closed, *moved}
+            while not any(each.done() for each in waiting):
+                refuse_orphans(pawl, family)
                 await asyncio.wait(waiting, timeout=IDLE_S, return_when=asyncio.FIRST_COMPLETED)
+                if family.awaited:
+                    break
             if closed.done():
                 closed.result()  # raises what stopped the engine
-            changed.cancel()
+            for change in moved:
+                change.cancel()
     finally:
         for each in waiting:
             each.cancel()
 
 
-def timed(look: Callable[[], dict[str, Any]]) -> tuple[dict[str, Any], float]:
+def timed(look: Callable[[], T]) -> tuple[T, float]:
     """What was seen, and how long it took to see it."""
     began = time.perf_counter()
     return look(), time.perf_counter() - began
 
 
-def refuse_orphans(pawl: Pawl, run: Run) -> None:
+def refuse_orphans(pawl: Pawl, family: Family) -> None:
     """A call of this instance that nobody here can carry out would be waited for in vain."""
-    calls = [each for each in pawl.runner.orphans.values() if each.cell.key == run.id]
+    calls = [each for each in pawl.runner.orphans.values() if family.has(each.cell)]
     if calls:
         raise NoExecutor(calls[0].cell.workflow, sorted({each.target for each in calls}))
 
@@ -135,16 +147,16 @@ def tell_owner(task: Task, store: Store) -> None:
 
 async def look_on(task: Task, store: Store) -> dict[str, Any] | None:
     """Look at an instance until it is closed, or until nobody owns its store any more."""
-    owned_at = time.monotonic()
-    turn, wait = -1, LOOK_S[0]
+    owned_at, wait = time.monotonic(), LOOK_S[0]
+    head_of(task.here, store, task.key)
+    family = Family(store, story_of(store, task.here.tenant, task.key))
     while True:
-        head = head_of(task.here, store, task.key)
-        if head.turn != turn:
-            shown, took = timed(lambda: shown_now(task.here, store, task.key))
-            turn, wait = head.turn, max(LOOK_S[0], BREATH * took)
+        shown, took = timed(family.look)
+        if shown is not None:
+            wait = max(LOOK_S[0], min(BREATH * took, BREATH_S_MAX))
             task.screen.update(shown)
             if shown["state"] in CLOSED:
-                return shown
+                return family.whole()
         if time.monotonic() - owned_at > OWNER_S:
             owned_at = time.monotonic()
             if store.facts()["owner"] is None:
@@ -155,4 +167,5 @@ async def look_on(task: Task, store: Store) -> dict[str, Any] | None:
 
 def shown_now(here: Session, store: Store, key: str) -> dict[str, Any]:
     """The object of `show`."""
-    return show(story_of(store, here.tenant, InstanceId(key)))
+    story, kin = story_of(store, here.tenant, InstanceId(key)), Kin(store, here.tenant)
+    return show(story, kin=kin)

@@ -15,7 +15,7 @@ from pawlflow.cli.output import (
     read_file,
     setting,
 )
-from pawlflow.model.journal_file import DOCUMENT_BYTES_MAX, JournalError
+from pawlflow.projections.journal_file import DOCUMENT_BYTES_MAX, JournalError
 from pawlflow.testing.journals import Verdict, tell_file, verify_file
 
 

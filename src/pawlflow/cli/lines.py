@@ -11,6 +11,7 @@ import msgspec
 
 TEXT_MAX: Final = 160  # of one value on one line; `--json` has it whole
 NAME_WIDTH_MAX: Final = 24
+ITEMS_MAX: Final = 20  # of a step with a line each; of more, those that went wrong and every tenth
 SPANS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Shown = Mapping[str, Any]
@@ -32,13 +33,17 @@ def lines_for(before: Shown | None, after: Shown) -> list[str]:
     """One line for each change between two objects of `show`; everything, if there is no first."""
     changes = [
         *began(before, after),
-        *(change for name in after["steps"] for change in changed_step(name, before, after)),
+        *changed_steps(before, after),
+        *changed_children(before, after),
         *changed_votes(before, after),
+        *changed_claims(before, after),
+        *changed_budget(before, after),
         *changed_state(before, after),
     ]
     # Several turns may lie between the two: what happened first is told first.
     changes.sort(key=lambda change: (change.at, change.rank))
-    width = min(max(map(len, after["steps"]), default=0), NAME_WIDTH_MAX)
+    names = [*after["steps"], *(change.name for change in changes if "/" in change.name)]
+    width = min(max(map(len, names), default=0), NAME_WIDTH_MAX)
     return [f"{clock(c.at)} {clean(c.name):<{width}}  {c.text}" for c in changes]
 
 
@@ -51,10 +56,79 @@ def began(before: Shown | None, after: Shown) -> Iterator[Change]:
         yield Change(at, BEGAN, after["id"], text)
 
 
+def changed_steps(before: Shown | None, after: Shown) -> Iterator[Change]:
+    """A line for each step that moved, and for items as far as anybody would read them."""
+    for name, step in after["steps"].items():
+        whole = after["steps"].get(step_of(name), step)
+        many = "items" in whole and whole["items"]["total"] > ITEMS_MAX
+        if "items" in step:
+            yield from changed_fan(name, before, after)
+        elif not many or is_loud(step):
+            yield from changed_step(name, before, after)
+
+
+def is_loud(step: Shown) -> bool:
+    """Has an item, of many, a line of its own?"""
+    state, undo = step["state"], step["undo"]
+    return (
+        "failed" in (state, undo) or state == "escalated" or (state == "skipped" and step["error"])
+    )
+
+
+def step_of(name: str) -> str:
+    """The step of an item, by its name; a step is its own."""
+    return name.partition("[")[0]
+
+
+def changed_fan(name: str, before: Shown | None, after: Shown) -> Iterator[Change]:
+    """A line if a step with items moved, or its items, if they are many, by a tenth."""
+    step, was, now = after["steps"][name], step_in(before, name), after.get("updated_at") or ""
+    items, then = step["items"], was.get("items") or {"total": 1, "done": 0}
+    tenths = [10 * each["done"] // (each["total"] or 1) for each in (then, items)]
+    further = items["total"] > ITEMS_MAX and tenths[0] != tenths[1]
+    if step["state"] != was["state"] or further:
+        rank = ENDED if step["ended_at"] else GOES_ON
+        yield Change(time_of(step) or now, rank, name, step_text(step, now))
+    if step["undo"] != was["undo"] and step["undo"] in UNDO_TEXTS:
+        yield Change(now, ENDED, name, UNDO_TEXTS[step["undo"]])
+
+
+def items_text(step: Shown) -> str:
+    """How far the items of a step are: `57,310 of 100,000 (3 failed, 12 running)`."""
+    items = step["items"]
+    counts = {
+        "failed": items["failed"],
+        "escalated": items["escalated"],
+        "running": items["running"] + items["waiting"] - items["escalated"],
+        "skipped": items["skipped"],
+        "cancelled": items["cancelled"],
+    }
+    rest = ", ".join(f"{n:,} {word}" for word, n in counts.items() if n)
+    return f"{items['done']:,} of {items['total']:,}" + (f" ({rest})" if rest else "")
+
+
+def changed_children(before: Shown | None, after: Shown) -> Iterator[Change]:
+    """The lines of children, each under the step that waits for it: `ship/pack`."""
+    known = (before or {}).get("family", {})
+    steps = {child["id"]: child["step"] for child in after.get("children", ())}
+    for key, child in after.get("family", {}).items():
+        was, step = known.get(key), steps.get(key, key)
+        for change in changed_steps(was, child):
+            yield msgspec.structs.replace(change, name=f"{step}/{change.name}")
+        for change in (*began(was, child), *changed_state(was, child)):
+            text = f"child {child['id']}: {change.text}"
+            yield msgspec.structs.replace(change, name=step, text=text)
+
+
+def step_in(shown: Shown | None, name: str) -> Shown:
+    """A step or item as it was; items come to be known later than steps."""
+    return UNTOUCHED if shown is None else shown["steps"].get(name, UNTOUCHED)
+
+
 def changed_step(name: str, before: Shown | None, after: Shown) -> Iterator[Change]:
     """A line if a step moved, and one if its undo did."""
     now, step = after.get("updated_at") or "", after["steps"][name]
-    was = before["steps"][name] if before else UNTOUCHED
+    was = step_in(before, name)
     moved = (was["state"], was["attempts"]) != (step["state"], step["attempts"])
     # A step that never began is cancelled by the close, which has its own line.
     if moved and (step["started_at"] or step["state"] != "cancelled"):
@@ -81,6 +155,8 @@ def step_text(step: Shown, now: str) -> str:
     state, until, error = step["state"], step.get("until"), step["error"]
     why = f" ({error['class']} {clean(error['code'])})" if error else ""
     count = f", attempt {step['attempts']}" if step["attempts"] > 1 else ""
+    if "items" in step:
+        return f"{state}{why} {items_text(step)}"
     match state:
         case "succeeded":
             given = "" if step["result"] in (None, {}) else f" {short(step['result'])}"
@@ -136,6 +212,36 @@ def changed_votes(before: Shown | None, after: Shown) -> Iterator[Change]:
                 yield Change(after.get("updated_at") or "", ENDED, wait["step"], text)
 
 
+def changed_claims(before: Shown | None, after: Shown) -> Iterator[Change]:
+    """A line for each review that somebody looks after now."""
+    known = {wait["step"]: wait.get("claimed_by") for wait in (before or {}).get("waiting", ())}
+    for wait in after["waiting"]:
+        by = wait.get("claimed_by")
+        if by not in (None, known.get(wait["step"])):
+            text = f"claimed by {clean(by)}"
+            yield Change(after.get("updated_at") or "", BECAME, wait["step"], text)
+
+
+def changed_budget(before: Shown | None, after: Shown) -> Iterator[Change]:
+    """A line for each step that the budget holds now, and for each limit that was raised."""
+    was, now = before or {}, after.get("updated_at") or ""
+    known = {wait["step"] for wait in was.get("waiting", ()) if wait["kind"] == "budget"}
+    for wait in after["waiting"]:
+        if wait["kind"] == "budget" and wait["step"] not in known:
+            text = f"held by the budget: {held_text(wait)}"
+            yield Change(wait["since"] or now, BECAME, wait["step"], text)
+    for unit, limits in after.get("budget", {}).items():
+        limit = was.get("budget", {}).get(unit, limits)["hard"]
+        if limit != limits["hard"]:
+            text = f"the hard limit of {unit} was raised to {limits['hard']}"
+            yield Change(now, BEGAN, after["id"], text)
+
+
+def held_text(wait: Shown) -> str:
+    """What a step that the budget holds would need: `usd 1.2, and the hard limit is 1`."""
+    return f"{wait['unit']} {wait['needed']}, and the hard limit is {wait['limit']}"
+
+
 def changed_state(before: Shown | None, after: Shown) -> Iterator[Change]:
     """A line if the instance itself moved, was paused or let go."""
     now = after["closed_at"] or after.get("updated_at") or ""
@@ -145,6 +251,14 @@ def changed_state(before: Shown | None, after: Shown) -> Iterator[Change]:
     if was.get("state") != after["state"]:
         rollback = "" if after["rollback"] == "none" else f", rollback {after['rollback']}"
         yield Change(now, BECAME, after["id"], f"{after['state']}{rollback}")
+
+
+def lens_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The steps in the words of a lens, each with the index it has there."""
+    rows = list(rows)
+    width = max((len(row["step"]) for row in rows), default=0)
+    for row in rows:
+        yield f"  {row['index']:>3}  {clean(row['step']):<{width}}  {row['state']}"
 
 
 def history_lines(envelopes: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -159,23 +273,28 @@ def history_lines(envelopes: Iterable[Mapping[str, Any]]) -> list[str]:
 def payload_text(payload: Mapping[str, Any]) -> str:
     """What an event was about, and the part of its payload that matters most."""
     attempt = f"#{payload['attempt']}" if payload.get("attempt") else ""
-    step = f"{clean(payload['step'])}{attempt}" if "step" in payload else ""
+    item = f"[{payload['item']}]" if "item" in payload else ""
+    step = f"{clean(payload['step'])}{item}{attempt}" if "step" in payload else ""
     if payload.get("failure"):
         return f"{step} {error_text(payload['failure'])}".strip()
     told = next((payload[k] for k in SAID if payload.get(k) not in (None, {}, [])), None)
     said = "" if told is None else short(told)
     who = f"by {clean(payload['by'])}" if payload.get("by") else ""
-    return " ".join(filter(None, (step, who, said)))
+    unit = clean(payload["unit"]) if "amount" in payload else ""
+    return " ".join(filter(None, (step, who, unit, said)))
 
 
-SAID: Final = ("result", "output", "comment", "reason", "event", "rollback", "input", "until")
+SAID: Final = (
+    *("result", "output", "limits", "comment", "reason", "event", "rollback", "input", "until"),
+    *("show", "amount"),
+)
 
 
 def trace_lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
     """Some lines for each turn: what came in and from where, what happened, what was asked."""
     lines: list[str] = []
     for entry in entries:
-        cause = "" if entry["caused_by"] is None else f"  <- turn {entry['caused_by']}"
+        cause = caused(entry)
         lines.append(f"turn {entry['turn']} {clock(entry['at'])} {came_in(entry['input'])}{cause}")
         lines += [f"    {happened(event)}" for event in entry["events"]]
         for call in entry["calls"]:
@@ -183,7 +302,20 @@ def trace_lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
             what = f"{undo}{clean(call['step'])}#{call['attempt']} {clean(call['effect'])}"
             lines.append(f"    > {what} intent {call['intent'][:16]}")
             lines.append(f"      key {call['key']}")
+        for child in entry.get("children", ()):
+            what = f"{clean(child['step'])}#{child['attempt']} {clean(child['workflow'])}"
+            lines.append(f"    > {what} child {clean(child['id'])}")
     return lines
+
+
+def caused(entry: Mapping[str, Any]) -> str:
+    """Where a turn comes from: an earlier one, and one of another instance."""
+    found = [] if entry["caused_by"] is None else [f"turn {entry['caused_by']}"]
+    origin = entry.get("origin")
+    if origin is not None:
+        turn = "" if origin["turn"] is None else f" turn {origin['turn']}"
+        found.append(f"{clean(origin['workflow'])} {clean(origin['id'])}{turn}")
+    return f"  <- {', '.join(found)}" if found else ""
 
 
 def came_in(incoming: Mapping[str, Any]) -> str:

@@ -1,50 +1,53 @@
 """`pawl ls`, `show`, `history`, `why` and `trace`: looking changes nothing."""
 
-from typing import Any, Final, get_args
+import sys
+from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from pawlflow.app import DEFAULT_URL
-from pawlflow.cli.lines import history_lines, trace_lines
-from pawlflow.cli.output import count, note, print_json, undriven
+from pawlflow.cli.attempts import step_lines
+from pawlflow.cli.choosing import STATE, WHERE, WORKFLOW, filter_in
+from pawlflow.cli.family import Family
+from pawlflow.cli.lines import history_lines, lens_lines, trace_lines
+from pawlflow.cli.output import NOT_FOUND, count, note, print_json, undriven
 from pawlflow.cli.session import CLOSED, Session, head_of, reading, session, unknown_instance
+from pawlflow.cli.system import standing_of
+from pawlflow.definition.report import listing
 from pawlflow.engine.clock import SystemClock
-from pawlflow.kernel.summary import InstanceState
 from pawlflow.model.ids import InstanceId
+from pawlflow.projections.cloudevents import cloud_events
 from pawlflow.projections.history import history as history_of
-from pawlflow.projections.plain import time_told
+from pawlflow.projections.kin import Kin
+from pawlflow.projections.lenses import LENSES
+from pawlflow.projections.listing import rows_of
 from pawlflow.projections.reading import UnknownInstanceError, story_of
 from pawlflow.projections.show import show as show_of
 from pawlflow.projections.story import Story
 from pawlflow.projections.trace import trace as trace_of
 from pawlflow.projections.why import why as why_of
-from pawlflow.store.port import Filter, Head, Store
+from pawlflow.store.port import Store
 
-STATES: Final = get_args(InstanceState)
-LENSES: Final = ("control-plane", "kernel", "ioa", "ores")
 LIMIT: Final = 50  # instances on a page
 
 
 @click.command(help="List instances, newest first.")
-@click.option("--state", "states", multiple=True, type=click.Choice(STATES), help="Only in it.")
-@click.option("--workflow", metavar="NAME", help="Only of this workflow.")
+@STATE
+@WORKFLOW
+@WHERE
 @click.option("--limit", type=click.IntRange(1, 10_000), default=LIMIT, show_default=True)
 @click.option("--after", metavar="ID", help="Go on below this one.")
-def ls(
-    states: tuple[str, ...], workflow: str | None, limit: int, after: str | None, **options: Any
-) -> None:
+def ls(limit: int, after: str | None, **options: Any) -> None:
     """One page; the store finds it by an index."""
     here = session(options)
     with reading(here) as store:
-        wanted = Filter(
-            tenant=here.tenant,
-            states=states,
-            workflow=workflow,
-            limit=limit,
-            before=None if after is None else head_of(here, store, after).ref,
-        )
+        wanted = replace(filter_in(here, store, options), limit=limit)
+        if after is not None:
+            last = head_of(here, store, after)
+            wanted = replace(wanted, before=(last.created_at, last.ref))
         heads = store.instances(wanted)
-    rows = [row_of(head) for head in sorted(heads, key=age)]
+        rows = rows_of(store, heads)
     if here.as_json:
         print_json(rows)
         return
@@ -56,27 +59,7 @@ def ls(
 
     draw(instances_table(rows))
     if len(rows) == limit:
-        lowest = min(heads, key=lambda head: head.ref)
-        note(f"there may be more: pawl ls --after {lowest.cell.key}")
-
-
-def age(head: Head) -> tuple[int, int]:
-    """Newest first. The store's own order is that of places in the journals, which is only near."""
-    return -head.created_at, -head.ref
-
-
-def row_of(head: Head) -> dict[str, Any]:
-    """An instance in a list."""
-    return {
-        "id": head.cell.key,
-        "workflow": head.cell.workflow,
-        "version": head.version,
-        "tenant": head.cell.tenant,
-        "state": head.state,
-        "rollback": head.rollback,
-        "started_at": time_told(head.started_at),
-        "closed_at": time_told(head.closed_at),
-    }
+        note(f"there may be more: pawl ls --after {heads[-1].cell.key}")
 
 
 def story_in(here: Session, store: Store, key: str) -> Story:
@@ -92,12 +75,26 @@ def story_in(here: Session, store: Store, key: str) -> Story:
 @click.command(help="Show an instance, as it is or as it was after any turn.")
 @click.argument("key", metavar="ID")
 @click.option("--at", type=click.IntRange(1), metavar="TURN", help="As it was after this turn.")
-@click.option("--lens", type=click.Choice(LENSES), help="Name its state in this vocabulary too.")
-def show(key: str, at: int | None, lens: str | None, **options: Any) -> None:
+@click.option(
+    "--lens",
+    type=click.Choice(list(LENSES)),
+    help="Name its state, and those of its steps, in this vocabulary too.",
+)
+@click.option("--step", metavar="NAME", help="Only this step or item, attempt by attempt.")
+def show(key: str, at: int | None, lens: str | None, step: str | None, **options: Any) -> None:
     """The tree, or the object of `show --json`."""
     here = session(options)
     with reading(here) as store:
-        shown = show_of(story_in(here, store, key), at)
+        story = story_in(here, store, key)
+        if step is not None:
+            show_one(here, show_of(story, at), step)
+            return
+        if here.as_json or at is not None:
+            shown = show_of(story, at, lens, Kin(store, here.tenant))
+        else:
+            family = Family(store, story)
+            family.look()
+            shown = family.whole(lens) | {"family": family.shown["family"]}
     if here.as_json:
         print_json(shown)
         return
@@ -107,20 +104,37 @@ def show(key: str, at: int | None, lens: str | None, **options: Any) -> None:
     draw(instance_tree(shown, None if at else SystemClock().now()))
     if lens is not None:
         click.echo(f"\n{lens}: {shown['lens'][lens]}")
+        click.echo("".join(f"{line}\n" for line in lens_lines(shown["lens_steps"])), nl=False)
+
+
+def show_one(here: Session, shown: dict[str, Any], name: str) -> None:
+    """One step: every attempt with its input, output, findings and cost, and every decision."""
+    found = shown["steps"].get(name)
+    if found is None:
+        message = f"{shown['id']} has no step {name!r}; it has {listing(shown['steps'])}"
+        here.end("step.unknown", message, NOT_FOUND)
+    if here.as_json:
+        print_json({"id": shown["id"], "step": name} | found)
+        return
+    put_lines(list(step_lines(name, found)))
 
 
 @click.command(help="List the published events of an instance.")
 @click.argument("key", metavar="ID")
-def history(key: str, **options: Any) -> None:
+@click.option("--cloudevents", is_flag=True, help="As CloudEvents 1.0: a batch of structured JSON.")
+def history(key: str, cloudevents: bool, **options: Any) -> None:
     """One line for each; whole envelopes with --json."""
     here = session(options)
     with reading(here) as store:
-        envelopes = history_of(story_in(here, store, key))
+        story = story_in(here, store, key)
+    envelopes = history_of(story)
+    if cloudevents:
+        print_json(cloud_events(envelopes, story.cell.workflow))
+        return
     if here.as_json:
         print_json(envelopes)
         return
-    for line in history_lines(envelopes):
-        click.echo(line)
+    put_lines(history_lines(envelopes))
     note(f"{count(len(envelopes), 'event')}; --json has each whole")
 
 
@@ -130,7 +144,10 @@ def why(key: str, **options: Any) -> None:
     """The chain of causes, what is awaited, and the next command."""
     here = session(options)
     with reading(here) as store:
-        told = with_store(here, why_of(story_in(here, store, key), SystemClock().now()))
+        story = story_in(here, store, key)
+        standing = standing_of(here, store, story)
+        kin = Kin(store, here.tenant)
+        told = with_store(here, why_of(story, SystemClock().now(), standing, kin))
         undrives = told["state"] not in CLOSED and store.facts()["owner"] is None
     if here.as_json:
         print_json(told)
@@ -149,7 +166,9 @@ def with_store(here: Session, told: dict[str, Any]) -> dict[str, Any]:
         return told
     said = f"pawl --db {here.url} "
     hints = [hint.replace("pawl ", said, 1) for hint in told["hints"]]
-    return told | {"hint": told["hint"].replace("pawl ", said, 1), "hints": hints}
+    inside = [with_store(here, child) for child in told["children"]]
+    first = {"hint": hints[0]} if "hint" in told else {}
+    return told | first | {"hints": hints, "children": inside}
 
 
 @click.command(help="List every turn of an instance with its cause, its calls and their keys.")
@@ -158,9 +177,19 @@ def trace(key: str, **options: Any) -> None:
     """Receipts are tied to calls by the identity of the intent."""
     here = session(options)
     with reading(here) as store:
-        entries = trace_of(story_in(here, store, key))
+        entries = trace_of(story_in(here, store, key), Kin(store, here.tenant))
     if here.as_json:
         print_json(entries)
         return
-    for line in trace_lines(entries):
-        click.echo(line)
+    put_lines(trace_lines(entries))
+
+
+def put_lines(lines: list[str]) -> None:
+    """Lines as they are; where a terminal ends they are cut, for a broken line hides the next."""
+    if not sys.stdout.isatty():
+        click.echo("\n".join(lines))
+        return
+    from pawlflow.cli.render import lines_cut
+    from pawlflow.cli.screen import draw
+
+    draw(lines_cut(lines))

@@ -10,7 +10,8 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("pawlflow.cli.demo", "Watch the whole story in half a minute; nothing to set up."),
     "check": ("pawlflow.cli.check", "Validate and lint definitions; errors with line and column."),
     "test": ("pawlflow.cli.test", "Run scenarios in virtual time."),
-    "schema": ("pawlflow.cli.schema", "Print the JSON Schema of a document kind, for editors."),
+    "schema": ("pawlflow.cli.schema", "Print the JSON Schema of a document kind, or of events."),
+    "import": ("pawlflow.cli.importing", "Make a workflow of a graph that was recorded elsewhere."),
     "apply": ("pawlflow.cli.apply", "Publish definitions."),
     "run": ("pawlflow.cli.run", "Start a workflow, show it live, print its output."),
     "start": ("pawlflow.cli.start", "Start a workflow, print the instance's id, and return."),
@@ -25,7 +26,10 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
         "List every turn with its cause, its calls and their keys.",
     ),
     "explain": ("pawlflow.cli.explain", "Say what an error code means, and the way out."),
-    "review": ("pawlflow.cli.review", "List, show, approve and reject what waits for a human."),
+    "review": (
+        "pawlflow.cli.review",
+        "List, show, claim, approve, reject what waits for a human.",
+    ),
     "signal": ("pawlflow.cli.act:signal", "Tell one instance; kept until a wait matches it."),
     "emit": ("pawlflow.cli.act:emit", "Tell everybody who waits for, or is started by, an event."),
     "cancel": ("pawlflow.cli.act:cancel", "Stop an instance; under compensate its work is undone."),
@@ -37,7 +41,12 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
         "pawlflow.cli.act:retry",
         "Try an escalated step again, with another input if given.",
     ),
+    "batches": ("pawlflow.cli.batches", "List, show and follow acts on many instances."),
     "replay": ("pawlflow.cli.replay", "Decide every turn again and compare; exit 5 if it differs."),
+    "schedules": (
+        "pawlflow.cli.schedules",
+        "List, show, pause, unpause and backfill what starts by the clock.",
+    ),
     "dlq": ("pawlflow.cli.dlq", "List, show, redrive and discard inputs that broke a cell."),
     "doctor": ("pawlflow.cli.doctor", "Check the machine and the store."),
     "backup": ("pawlflow.cli.keep:backup", "Copy the store while it is at work."),
@@ -47,20 +56,20 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
 }
 SECTIONS: Final = {
     "Begin": ("demo", "version", "explain"),
-    "Write": ("check", "test", "schema", "apply"),
+    "Write": ("check", "test", "schema", "import", "apply"),
     "Run": ("run", "start", "wait"),
     "Look": ("ls", "show", "watch", "history", "why", "trace"),
     "Act": (
         *("review", "signal", "emit", "cancel", "pause", "unpause"),
-        *("resume", "reassign", "retry"),
+        *("resume", "reassign", "retry", "batches"),
     ),
-    "Operate": ("replay", "dlq", "doctor", "backup", "restore", "journal"),
+    "Operate": ("schedules", "replay", "dlq", "doctor", "backup", "restore", "journal"),
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"
-    *("dev", "serve", "worker", "plan", "new", "diff", "schedules", "keys", "tenants", "fork"),
+    *("dev", "serve", "worker", "plan", "new", "diff", "keys", "tenants", "fork"),
     *("cells", "manifest", "snapshot", "gc", "usage", "quota", "pools", "policy", "audit"),
-    *("sim", "move", "import", "bench"),
+    *("sim", "move", "bench"),
 }
 INTERRUPTED: Final = 130
 GLOBALS: Final = (

@@ -18,6 +18,7 @@ INVALID: Final = 3
 NOT_FOUND: Final = 4
 CONFLICT: Final = 5
 TRY_AGAIN: Final = 75
+INTERRUPTED: Final = 130
 
 
 def setting(name: str, given: Any) -> Any:

@@ -1,27 +1,39 @@
 """`pawl review`: what waits for a human, with its context, and their decision."""
 
+from collections.abc import Callable
 from functools import partial
+from shlex import quote
 from typing import Any, Final, Literal
 
 import click
 
-from pawlflow.cli.act import act, audited, check_role
+from pawlflow import requests
+from pawlflow.cli.act import Ways, act, audited, check_role
+from pawlflow.cli.attempts import decision_lines, ladder_lines
+from pawlflow.cli.deadletters import letters_in
 from pawlflow.cli.lines import short
 from pawlflow.cli.look import story_in
 from pawlflow.cli.output import CONFLICT, NOT_FOUND, USAGE, note, print_json
 from pawlflow.cli.session import Session, head_of, person, reading, session
-from pawlflow.engine import requests
+from pawlflow.cli.values import json_of
 from pawlflow.engine.clock import SystemClock
+from pawlflow.kernel.heads import LATE
 from pawlflow.model.codec import decode
-from pawlflow.projections.plain import time_told
-from pawlflow.projections.show import show as show_of
+from pawlflow.model.inputs import Receipt
+from pawlflow.projections.decisions import decisions
+from pawlflow.projections.history import trace_id
+from pawlflow.projections.ladder import ladders
+from pawlflow.projections.outlook import hints_for as hints_of
+from pawlflow.projections.plain import time_told, value_of
+from pawlflow.projections.show import show_waiting
+from pawlflow.projections.story import Told, tell
 from pawlflow.projections.why import why as why_of
 from pawlflow.store.port import Review, Store
 
 STEP: Final = click.option("--step", help="The step, where ID is an instance with several open.")
 
 
-@click.group(help="List, show, approve and reject what waits for a human.")
+@click.group(help="List, show, claim, approve, reject what waits for a human.")
 def command(**_: Any) -> None:
     """The verbs are below."""
 
@@ -50,13 +62,14 @@ def row_of(review: Review) -> dict[str, Any]:
     return {
         "id": id_of(review),
         "instance": review.cell.key,
-        "step": review.step or None,
+        "step": review.step.removesuffix(LATE) or None,
         "kind": review.kind,
         "role": review.role,
         "due_at": time_told(review.due_at),
         "show": None if review.show is None else decode(review.show),
         "since": time_told(review.since),
         "workflow": review.cell.workflow,
+        "claimed_by": review.claimed_by,
     }
 
 
@@ -74,22 +87,29 @@ def show(key: str, step: str | None, **options: Any) -> None:
     with reading(here) as store:
         review = review_at(here, store, key, step)
         story = story_in(here, store, review.cell.key)
-        shown, told = show_of(story), why_of(story, SystemClock().now())
-    waiting: dict[str, Any] = next(
-        (each for each in shown["waiting"] if each["step"] == review.step), {}
-    )
+        late = late_of(store, review)
+    name = review.step.removesuffix(LATE)
+    seen, told = tell(story), why_of(story, SystemClock().now(), about=name)
+    unit = seen.state.named(name)
+    waiting = {} if unit is None or late is not None else show_waiting(seen, unit)
+    hints = hints_for(review, seen)
+    shown = {
+        "input": value_of(seen.state.input),
+        "ladder": ladders(story).get(name, []),
+        "decisions": decisions(story).get(name, []),
+        "trace": trace_id(seen.state),
+        **({} if late is None else {"late": late}),
+    }
     if here.as_json:
-        because = {"because": told["because"], "hints": hints_for(review, told)}
-        print_json(row_of(review) | waiting | because | {"input": shown["input"]})
+        print_json(row_of(review) | waiting | {"because": told["because"], "hints": hints} | shown)
         return
     print_review(review, waiting, shown)
     from pawlflow.cli.render import why_text
     from pawlflow.cli.screen import draw
 
-    draw(why_text(told))
-    for hint in hints_for(review, told):
-        if hint != told["hint"]:
-            click.echo(f"      {hint}")
+    draw(why_text(told | {"hint": hints[0]}))
+    for hint in hints[1:]:
+        click.echo(f"      {hint}")
 
 
 def print_review(review: Review, waiting: dict[str, Any], shown: dict[str, Any]) -> None:
@@ -98,24 +118,36 @@ def print_review(review: Review, waiting: dict[str, Any], shown: dict[str, Any])
     click.echo(f"{click.style(row['id'], bold=True)}  {review.kind}  {review.cell.workflow}")
     told = {
         "role": review.role or "anybody",
+        "claimed": review.claimed_by,
         "due": row["due_at"] or "never",
-        "shows": None if row["show"] is None else short(row["show"]),
+        "shows": None if row["show"] is None or review.kind == "budget" else short(row["show"]),
+        **{name: waiting.get(name) for name in BUDGET},  # as it is now, not when it was asked
         "votes": ", ".join(waiting.get("votes") or []) or None,
         "not by": waiting.get("not_by"),
         "input": short(shown["input"]),
         "error": short(waiting["error"]["message"] or "") if waiting.get("error") else None,
+        "guards": short(waiting["guards"]) if waiting.get("guards") else None,
+        "late": short(shown["late"]) if "late" in shown else None,
     }
-    for name, value in told.items():
-        if value is not None:
-            click.echo(f"  {name:<7} {value}")
+    said = {name: value for name, value in told.items() if value is not None}
+    width = max(map(len, ("claimed", *said)))
+    for name, value in said.items():
+        click.echo(f"  {name:<{width}} {value}")
+    for line in (*ladder_lines(shown["ladder"]), *decision_lines(shown["decisions"])):
+        click.echo(line)
 
 
-def hints_for(review: Review, told: dict[str, Any]) -> list[str]:
+BUDGET: Final = ("unit", "limit", "spent", "reserved", "needed")
+
+
+def hints_for(review: Review, seen: Told) -> list[str]:
     """The commands that decide it."""
     if review.kind == "quarantine":
         return ["pawl dlq ls", "pawl dlq redrive NUMBER", "pawl dlq discard NUMBER"]
-    place = (f" {id_of(review)} ", f" {review.cell.key} {review.step} ")
-    return [hint for hint in told["hints"] if any(each in f"{hint} " for each in place)]
+    if review.kind == "effect.orphaned":
+        return [f"pawl review settle {quote(id_of(review))} --by NAME --comment TEXT"]
+    unit = seen.state.named(review.step)
+    return [f"pawl why {review.cell.key}"] if unit is None else hints_of(seen, unit)
 
 
 def review_at(here: Session, store: Store, key: str, step: str | None) -> Review:
@@ -135,59 +167,137 @@ def review_at(here: Session, store: Store, key: str, step: str | None) -> Review
     return found[0]
 
 
-def decision(verb: Literal["approve", "reject"], words: str) -> click.Command:
-    """A verb that decides a gate."""
+Verb = Literal["approve", "reject", "claim"]
+RAISED: Final = click.option(
+    *("--limits", "limits"),
+    metavar="JSON|@FILE",
+    help="New hard limits of a budget, such as '{\"usd\": 10}'; default what the step needs.",
+)
+LIMITS: Final[dict[Verb, Callable[[Any], Any]]] = {
+    "approve": RAISED,
+    "reject": lambda command: command,
+    "claim": lambda command: command,
+}
+
+
+def speaking(verb: Verb, words: str) -> click.Command:
+    """A verb by which somebody says something about a review."""
 
     @command.command(verb, help=words)
     @click.argument("key", metavar="ID")
     @STEP
     @click.option("--role", metavar="ROLE", help="In which role; the gate may ask for one.")
+    @LIMITS[verb]
     @audited
-    def decide(
+    def speak(
         key: str,
         step: str | None,
         role: str | None,
         by: str | None,
         comment: str | None,
+        limits: str | None = None,
         **options: Any,
     ) -> None:
         here = session(options)
         check_role(here, role)
+        raised = json_of(here, limits, "--limits", default=requests.NOT_GIVEN)
         instance, _, named = key.partition("/")
         wanted = step or named
         with reading(here) as store:
             if not wanted:
                 wanted = review_at(here, store, key, None).step
-            refuse_others(here, store, instance, wanted)
+            review = open_review(here, store, instance, wanted)
+        refuse_others(here, review, verb)
         who, tenant = by or person(), here.tenant
-        made = partial(requests.decide, verb, wanted, tenant, by=who, role=role, comment=comment)
-        act(here, instance, f"{verb} {wanted}".strip(), made)
+        said = {"by": who, "role": role, "comment": comment, "limits": raised}
+        made = partial(requests.decide, verb, wanted, tenant, **said)
+        act(here, instance, f"{verb} {wanted}", made, ways_out(review))
+        tell_if_asked_again(here, review, verb)
 
-    return decide
-
-
-def refuse_others(here: Session, store: Store, instance: str, step: str) -> None:
-    """Only a gate is approved or rejected: for the others, name the verb that decides them."""
-    for each in store.reviews(here.tenant):
-        if each.cell.key == instance and each.step == step and each.kind != "approval":
-            ways = {
-                "escalation": f"pawl resume|retry|reassign {instance} {step}, or pawl cancel",
-                "quarantine": "pawl dlq ls, then pawl dlq redrive or discard",
-            }
-            message = f"{id_of(each)} is no gate but an {each.kind}: {ways[each.kind]}"
-            if each.kind == "quarantine":
-                message = f"{instance} was put aside: {ways[each.kind]}"
-            here.end("approval.not_open", message, CONFLICT)
+    return speak
 
 
-decision("approve", "Agree to a gate.")
-decision("reject", "Refuse a gate.")
+def tell_if_asked_again(here: Session, before: Review | None, verb: Verb) -> None:
+    """An approval of what is no longer so is kept, and void: say it, for it looks like a grant."""
+    if verb != "approve" or before is None or here.as_json:
+        return
+    with reading(here) as store:
+        after = open_review(here, store, before.cell.key, before.step)
+    if after is not None and after.kind == before.kind and after.since != before.since:
+        note(f"what it approves had changed, so it asks again: pawl review show {id_of(after)}")
 
 
-@command.command(help="Not in this version.")
+def open_review(here: Session, store: Store, instance: str, step: str) -> Review | None:
+    """The review of a step, if it is open."""
+    mine = (each for each in store.reviews(here.tenant) if each.cell.key == instance)
+    return next((each for each in mine if each.step == step), None)
+
+
+def refuse_others(here: Session, review: Review | None, verb: Verb) -> None:
+    """Only gates and budgets are approved or rejected: for others, name the verb that decides."""
+    if review is None or review.kind in ("approval", "budget"):
+        return
+    instance = review.cell.key
+    if review.kind == "quarantine":
+        message = f"{instance} was put aside: pawl dlq ls, then pawl dlq redrive or discard"
+        here.end("cell.quarantined" if verb == "claim" else "approval.not_open", message, CONFLICT)
+    if review.kind == "effect.orphaned":
+        message = f"{id_of(review)} has happened already: pawl review settle {id_of(review)}"
+        here.end("approval.not_open", message, CONFLICT)
+    if verb != "claim":
+        way = f"pawl resume|retry|reassign {instance} {review.step}, or pawl cancel"
+        message = f"{id_of(review)} is no gate but an {review.kind}: {way}"
+        here.end("approval.not_open", message, CONFLICT)
+
+
+def ways_out(review: Review | None) -> Ways:
+    """What to type after a refusal, by its code, where the review tells."""
+    if review is None or review.role is None:
+        return {}
+    return {"approval.wrong_role": f"say --role {review.role}"}
+
+
+@command.command(help="Say what became of an effect that nobody waited for any more.")
 @click.argument("key", metavar="ID")
-def claim(key: str, **options: Any) -> None:
-    """Claims come with the server."""
-    del key
+@STEP
+@click.option("--role", metavar="ROLE", help="In which role.")
+@audited
+def settle(
+    key: str,
+    step: str | None,
+    role: str | None,
+    by: str | None,
+    comment: str | None,
+    **options: Any,
+) -> None:
+    """It was undone by hand, or may stand: the words are kept, and nobody is asked again."""
     here = session(options)
-    here.end("cli.not_yet", "reviews are claimed through a server, which comes later", USAGE)
+    check_role(here, role)
+    if not comment:
+        here.end("cli.usage", "say with --comment what was done about it", USAGE)
+    with reading(here) as store:
+        review = review_at(here, store, key, step)
+    if review.kind != "effect.orphaned":
+        message = f"{id_of(review)} is of kind {review.kind}: pawl review show {id_of(review)}"
+        here.end("review.unknown", message, CONFLICT)
+    said: Any = {"by": by or person(), "role": role, "comment": comment}
+    made = partial(requests.settle, review.step, here.tenant, **said)
+    act(here, review.cell.key, f"settle {review.step}", made)
+
+
+def late_of(store: Store, review: Review) -> dict[str, Any] | None:
+    """What came too late, of an effect that nobody waits for: in the journal, or beside it."""
+    if review.kind != "effect.orphaned":
+        return None
+    mine = [each.disposed for each in letters_in(store, review.cell.tenant)]
+    for disposed in mine:
+        about = value_of(disposed.detail) == {"review": review.step}
+        if about and disposed.cell == review.cell and isinstance(disposed.input, Receipt):
+            result = value_of(disposed.input.result)
+            return {"at": time_told(disposed.at), "result": result}
+    return {"at": time_told(review.since)}
+
+
+speaking("approve", "Agree to a gate, or raise the budget for a step that it holds.")
+speaking("reject", "Refuse a gate, or to raise the budget: the step fails.")
+speaking("claim", "Look after a review; it binds nobody: others may still decide.")

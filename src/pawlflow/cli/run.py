@@ -10,9 +10,10 @@ from pawlflow.cli.ending import follow_to_end
 from pawlflow.cli.executors import Executors, executors_of, stubs_in
 from pawlflow.cli.follow import OwnedError, Task, drive, see_through
 from pawlflow.cli.screen import screen_for
-from pawlflow.cli.session import Session, person, session
+from pawlflow.cli.session import Session, person, reading, session
 from pawlflow.cli.starting import Order, admitted, order_of, start_by_mail
 from pawlflow.cli.values import json_of, seconds_of
+from pawlflow.cli.workflows import with_published
 from pawlflow.embedded import Pawl
 from pawlflow.runs import Run
 
@@ -51,7 +52,11 @@ def executors_for(here: Session, order: Order, worker: str | None, stubs: Path |
     executors = executors_of(here, worker)
     if stubs is not None:
         chosen = order.chosen
-        listed = stubs_in(here, stubs, (chosen.workflow, *chosen.unpublished[1:]))
+        known = (chosen.workflow, *chosen.unpublished[1:])
+        if not chosen.unpublished:
+            with reading(here) as store:
+                known = with_published(store, here.tenant, chosen.workflow)
+        listed = stubs_in(here, stubs, known)
         executors.use_stubs(listed, here.tenant, order.key)
     return executors
 

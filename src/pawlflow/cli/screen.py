@@ -24,6 +24,8 @@ Progress = Callable[[int, int], None]
 class Screen(Protocol):
     """What an instance is shown on as it moves."""
 
+    watched: bool  # does anybody look? If not, nothing need be read for it
+
     def __enter__(self) -> Self:
         """Begin."""
         ...
@@ -49,6 +51,8 @@ class Screen(Protocol):
 class Nowhere:
     """Nobody watches."""
 
+    watched = False
+
     def __enter__(self) -> Self:
         return self
 
@@ -66,6 +70,8 @@ class Nowhere:
 class Lines(Nowhere):
     """One line for each change."""
 
+    watched = True
+
     def __init__(self, *, err: bool) -> None:
         self.err = err
         self.before: Shown | None = None
@@ -79,6 +85,8 @@ class Lines(Nowhere):
 
 class LiveTree(Nowhere):
     """The tree of `show`, drawn again while its clock runs."""
+
+    watched = True
 
     def __init__(self, *, err: bool) -> None:
         self.clock = SystemClock()

@@ -24,15 +24,14 @@ from pawlflow.cli.output import (
     setting,
 )
 from pawlflow.definition.finding import Finding
-from pawlflow.engine.requests import BadRequestError
 from pawlflow.errors import explanations
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import UnsupportedError
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import InstanceId, Tenant
 from pawlflow.model.payload import PayloadError
 from pawlflow.projections.reading import UnknownInstanceError
 from pawlflow.projections.story import NoSuchTurnError
+from pawlflow.requests import BadRequestError
 from pawlflow.store.port import Filter, Head, Store, StoreError
 from pawlflow.trouble import NoExecutor, PawlError
 
@@ -43,9 +42,15 @@ TENANT_MAX: Final = 128
 # What is neither refused nor broken; all other codes end with 5.
 EXITS: Final = {
     **dict.fromkeys(("instance.id", "store.url", "tenant.bad", "event.name"), USAGE),
-    **dict.fromkeys(("effect.no_executor", "definition.unsupported"), INVALID),
+    **dict.fromkeys(("time.bad", "schedule.name"), USAGE),
+    **dict.fromkeys(("where.invalid", "where.unknown", "where.unindexed"), USAGE),
+    "effect.no_executor": INVALID,
     **dict.fromkeys(
-        ("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"), NOT_FOUND
+        (
+            *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
+            *("review.unknown", "batch.unknown", "schedule.unknown"),
+        ),
+        NOT_FOUND,
     ),
     **dict.fromkeys(
         ("store.busy", "store.full", "engine.overloaded", "shard.elsewhere"), TRY_AGAIN
@@ -107,7 +112,7 @@ def told(here: Session) -> Iterator[None]:
         here.end(error.code, message)
     except (StoreError, PawlError, BadRequestError) as error:
         here.end(error.code, str(error))
-    except (UnknownInstanceError, NoSuchTurnError, UnsupportedError) as error:
+    except (UnknownInstanceError, NoSuchTurnError) as error:
         here.end(error.code, str(error))
     except (PayloadError, CodecError) as error:
         here.end(error.code, str(error), USAGE)
@@ -161,12 +166,13 @@ def unknown_workflow(here: Session, store: Store, name: str) -> NoReturn:
     here.end("workflow.unknown", f"no workflow {name!r}: {hint}")
 
 
-def refuse(here: Session, what: str, refused: Rejected) -> NoReturn:
-    """The engine said no: what was asked, why not, and about what unless that is clear."""
+def refuse(here: Session, what: str, refused: Rejected, way: str = "") -> NoReturn:
+    """The engine said no: what was asked, why not, about what unless that is clear, and a way."""
     words = explanations().get(refused.code)
     cause = f"{words.cause[0].lower()}{words.cause[1:].rstrip('.')}" if words else refused.code
     detail = "" if refused.detail in ("", *what.split()) else f" ({refused.detail})"
-    here.end(refused.code, f"{what} was refused: {cause}{detail}")
+    hint = f"; {way}" if way else ""
+    here.end(refused.code, f"{what} was refused: {cause}{detail}{hint}")
 
 
 def refuse_findings(here: Session, findings: list[Finding], sources: dict[str, str]) -> NoReturn:

@@ -4,15 +4,15 @@ from typing import Any
 
 import msgspec
 
+from pawlflow import requests
 from pawlflow.app import open_store, request
 from pawlflow.cli.session import Session, reading, refuse, told
-from pawlflow.cli.workflows import Chosen, by_name, in_file, is_file
-from pawlflow.definition.shape import Workflow
-from pawlflow.engine import requests
+from pawlflow.cli.workflows import Chosen, by_name, in_file, is_file, note_unknown_children
+from pawlflow.definition.shape import Schedule, Workflow
 from pawlflow.engine.admission import admit_start
 from pawlflow.engine.clock import SystemClock, time_ordered_id
 from pawlflow.kernel.draft import Rejected
-from pawlflow.model.ids import CellId, InstanceId
+from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.store.port import Store
 
@@ -24,6 +24,7 @@ class Order(msgspec.Struct, frozen=True):
     key: InstanceId
     input: Any
     by: str
+    at: TimeMs | None = None  # not before
 
 
 def order_of(here: Session, given: str, key: str | None, value: Any, by: str) -> Order:
@@ -35,8 +36,10 @@ def order_of(here: Session, given: str, key: str | None, value: Any, by: str) ->
             with reading(here) as store:
                 chosen = by_name(here, store, given)
         clock = SystemClock()
-        named = InstanceId(key or time_ordered_id(clock.now(), clock.entropy()))
+        fresh = time_ordered_id(clock.now(), clock.entropy())
+        named = InstanceId(fresh if key is None else key)
         requests.instance_cell(here.tenant, named)
+        note_unknown_children(here, chosen)
     return Order(chosen, named, value, by)
 
 
@@ -47,6 +50,8 @@ def start_by_mail(here: Session, order: Order) -> bool:
     try:
         for workflow in order.chosen.unpublished:
             publish(here, store, workflow, order.by)
+        for schedule in order.chosen.schedules:
+            publish_schedule(here, store, schedule, order.by)
         address = (here.tenant, order.key)
         existing = address in store.load([address])
         cell = CellId(here.tenant, order.chosen.plan.workflow, order.key)
@@ -63,7 +68,7 @@ def admitted(here: Session, order: Order) -> Input:
     start = admit_start(order.chosen.plan, order.input, tenant=here.tenant, by=order.by)
     if isinstance(start, Rejected):
         refuse(here, f"the start of {order.key}", start)
-    return start
+    return msgspec.structs.replace(start, start_at=order.at)
 
 
 def publish(here: Session, store: Store, workflow: Workflow, by: str) -> bool:
@@ -72,4 +77,13 @@ def publish(here: Session, store: Store, workflow: Workflow, by: str) -> bool:
     outcome = request(store, cell, requests.publish(workflow, here.tenant, by))
     if isinstance(outcome, Rejected) and outcome.code != "definition.same":
         refuse(here, f"{workflow.name} version {workflow.version}", outcome)
+    return not isinstance(outcome, Rejected)
+
+
+def publish_schedule(here: Session, store: Store, schedule: Schedule, by: str) -> bool:
+    """Make a schedule known under its name; False if it was known already."""
+    cell = requests.registry_cell(here.tenant)
+    outcome = request(store, cell, requests.publish_schedule(schedule, here.tenant, by))
+    if isinstance(outcome, Rejected) and outcome.code != "schedule.same":
+        refuse(here, f"schedule {schedule.name}", outcome)
     return not isinstance(outcome, Rejected)

@@ -11,6 +11,7 @@ from pawlflow.cli.follow import Task, see_through, shown_now
 from pawlflow.cli.screen import screen_for
 from pawlflow.cli.session import head_of, reading, session
 from pawlflow.cli.values import seconds_of
+from pawlflow.cli.workflows import with_published
 from pawlflow.definition.canonical import definition_from_bytes
 from pawlflow.model.ids import Digest, InstanceId
 
@@ -32,9 +33,10 @@ def command(
         if head.closed_at is not None:
             conclude(here, shown_now(here, store, key))
         wanted = Digest(head.definition)
-        definition = store.definitions([wanted])[wanted]
+        definition = definition_from_bytes(store.definitions([wanted])[wanted])
+        known = with_published(store, here.tenant, definition)
     if stubs is not None:
-        listed = stubs_in(here, stubs, (definition_from_bytes(definition),))
+        listed = stubs_in(here, stubs, known)
         executors.use_stubs(listed, here.tenant, InstanceId(key))
     screen = screen_for(err=True, quiet=here.as_json)
     task = Task(here, InstanceId(key), executors, screen)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from pawlflow.definition.shape import Workflow
-from pawlflow.model.codec import decode, encode, hash_of
+from pawlflow.model.codec import CodecError, decode, encode, hash_of, head
 from pawlflow.model.ids import Digest
 
 DOMAIN: Final = "pawl.definition.1"
@@ -27,8 +27,21 @@ def hash_of_bytes(data: bytes) -> Digest:
 
 
 def definition_bytes(workflow: Workflow) -> bytes:
-    """The canonical CBOR of a workflow."""
-    return encode(written(workflow))
+    """The canonical CBOR of a workflow: of `written(workflow)`, one step after another.
+
+    All steps as plain values at once would be several objects each for Python's collector to walk,
+    and a step of a large definition would cost more than one of a small.
+    """
+    rest = written(msgspec.structs.replace(workflow, steps=()))
+    try:
+        # In as many lists as a value has containers around it, so that it may be as deep.
+        steps = [encode([[written(step)]])[2:] for step in workflow.steps]
+        values = {name: encode([value])[1:] for name, value in rest.items()}
+    except CodecError:
+        return encode(written(workflow))  # raises the same, and says where
+    values["steps"] = head(4, len(steps)) + b"".join(steps)
+    entries = sorted((encode(name), value) for name, value in values.items())
+    return head(5, len(entries)) + b"".join(part for entry in entries for part in entry)
 
 
 def definition_from_bytes(data: bytes) -> Workflow:

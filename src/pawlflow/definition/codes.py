@@ -70,6 +70,14 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "A schedule is not a five-field cron line.",
         "Write minute, hour, day of month, month and day of week: 0 6 * * 1.",
     ),
+    "timezone.unknown": (
+        "There is no time zone of this name.",
+        "Use a name of the IANA database: Europe/Berlin, America/New_York, UTC.",
+    ),
+    "schedule.duplicate": (
+        "Two schedules in a file have the same name.",
+        "Change the name of one of them.",
+    ),
     "schema.bad": (
         "A JSON Schema (input or check) is not valid, or refers to something outside of it.",
         "Mend it at the path that the message names.",
@@ -121,6 +129,10 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "A gate can only send back run and agent steps that come before it.",
         "Name such steps in revise.",
     ),
+    "step.guards": (
+        "A gate guards a step that comes before it, so each would wait for the other.",
+        "Name steps that depend on the gate in guards.",
+    ),
     "effect.not_allowed": (
         "A step runs an effect that spec.effects does not list.",
         "Add the effect to the list, or use another one.",
@@ -160,6 +172,10 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "Without a timeout a workflow or step can stay open for ever.",
         "Add timeout.",
     ),
+    "lint.schedule_input": (
+        "A schedule starts the workflow with {}, which its input schema refuses.",
+        "Let the schema accept {}, or give the input in a document of kind Schedule.",
+    ),
     "lint.steps": (
         "More than ten steps are hard to oversee.",
         "Split the workflow into children.",
@@ -176,6 +192,14 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "lint.guards": (
         "A guarded step does not wait for its gate.",
         "Let the step depend on the gate.",
+    ),
+    "lint.revise": (
+        "A gate sends back nothing, or names what it never sends back.",
+        "Use onReject: changes together with revise, or an agent step right before the gate.",
+    ),
+    "lint.escalation": (
+        "A rung of the escalation ladder has no timeout, so the next is never asked.",
+        "Give every rung but the last a timeout.",
     ),
     "lint.irreversible": (
         "An irreversible step can run without anybody's approval.",

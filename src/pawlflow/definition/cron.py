@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+DAYS_MAX = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 PART = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/([0-9]{1,4}))?\Z", re.ASCII)
 
 
@@ -35,7 +36,36 @@ def cron_problem(line: str) -> str:
         for part in field.split(","):
             if problem := part_problem(part, span):
                 return problem
-    return ""
+    return never_problem(*fields[2:])
+
+
+def never_problem(days: str, months: str, weekdays: str) -> str:
+    """Why no day is ever like that; empty if one is.
+
+    With a `*` in front of either, day of month and day of week must both match, else one of them.
+    """
+    least = min(first_of(part, SPANS[2]) for part in days.split(","))
+    both = days.startswith("*") or weekdays.startswith("*")
+    longest = max(DAYS_MAX[month - 1] for month in months_of(months))
+    return f"no month of {months!r} has a day {least}" if both and least > longest else ""
+
+
+def first_of(part: str, span: Span) -> int:
+    """The first number that a part stands for."""
+    return number_of(part.partition("/")[0].partition("-")[0], span) or span.least
+
+
+def months_of(field: str) -> list[int]:
+    """The months that a field stands for; those of a range are all counted."""
+    found: list[int] = []
+    for part in field.split(","):
+        whole, _, every = part.partition("/")
+        first, _, last = whole.partition("-")
+        least = first_of(part, SPANS[3])
+        end = number_of(last, SPANS[3]) if last else None
+        most = 12 if end is None and (every or first == "*") else end or least
+        found += range(least, most + 1, int(every or 1))
+    return found
 
 
 def part_problem(part: str, span: Span) -> str:

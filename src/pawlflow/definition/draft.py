@@ -8,7 +8,7 @@ from pawlflow.definition.read import Node
 from pawlflow.definition.shape import StepKind
 
 
-class StepDraft(msgspec.Struct, eq=False):
+class StepDraft(msgspec.Struct, eq=False, gc=False):
     """One step. What could not be read is missing from `fields`, and has been reported."""
 
     name: str

@@ -24,8 +24,8 @@ UNDO_ROOTS = frozenset({"command", "result"})
 EVENT_ROOTS = frozenset({"event"})
 
 PLACES = {
-    "item": "item and index exist only in with, policy and undo of a step with forEach",
-    "index": "item and index exist only in with, policy and undo of a step with forEach",
+    "item": "item and index exist only in when, with, policy and undo of a step with forEach",
+    "index": "item and index exist only in when, with, policy and undo of a step with forEach",
     "command": "command and result exist only in undo; use steps.NAME for a result",
     "result": "command and result exist only in undo; use steps.NAME for a result",
     "event": "event exists only in wait.match and trigger.condition",
@@ -92,7 +92,7 @@ def step_texts(step: StepDraft) -> Iterable[Text]:
     found = step.fields
     inner = STEP_ROOTS | ITEM_ROOTS if "for_each" in found else STEP_ROOTS
     if "when" in found:
-        yield Text(step.part("when"), "when", STEP_ROOTS)
+        yield Text(step.part("when"), "when", inner)
     if "for_each" in found:
         yield Text(step.part("forEach"), "forEach", STEP_ROOTS)
     if "params" in found:

@@ -23,7 +23,7 @@ TEXT_MAX = 10_000  # characters of a description or comment
 DURATION = re.compile(
     r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+)s)?(?:([0-9]+)ms)?\Z"
 )
-DURATION_PATTERN = "^" + "".join(f"(?:[0-9]+{unit})?" for unit in ("d", "h", "m", "s", "ms")) + "$"
+UNITS = ("d", "h", "m", "s", "ms")
 UNITS_MS = (86_400_000, 3_600_000, 60_000, 1_000, 1)
 DURATION_MAX_MS = 36_500 * 86_400_000  # a hundred years: sums with a clock stay far from 64 bits
 DURATION_FORM = "a duration like 500ms, 30s, 5m, 2h, 1d or 1h30m"
@@ -268,6 +268,15 @@ def duration_ms(text: str) -> DurationMs | None:
         return None
     parts = zip(found.groups(), UNITS_MS, strict=True)
     return DurationMs(sum(int(count) * unit for count, unit in parts if count))
+
+
+def duration_text(ms: int) -> str:
+    """A duration as a definition writes it."""
+    text = ""
+    for unit, size in zip(UNITS, UNITS_MS, strict=True):
+        count, ms = divmod(ms, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"
 
 
 def duration(*, zero: bool = False) -> Reader:

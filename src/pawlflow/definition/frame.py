@@ -17,12 +17,11 @@ LATER_KINDS = (
     "AgentPool",
     "ModelPolicy",
     "Manifest",
-    "Schedule",
     "Tenant",
     "Blueprint",
     "Module",
 )
-KINDS = ("Workflow", "Scenario", *LATER_KINDS)
+KINDS = ("Workflow", "Scenario", "Schedule", *LATER_KINDS)
 
 
 def read_node(node: Node, _: Report, __: str) -> Any:

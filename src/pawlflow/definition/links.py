@@ -156,11 +156,20 @@ def named_by(gate: int, field: str, draft: Draft, report: Report) -> list[Named]
 
 
 def check_guards(guarded: list[Named], draft: Draft, report: Report) -> None:
-    """A guarded step that does not wait for its gate can run before anyone agreed."""
-    free = unrelated(draft.parents, draft.order, [(named.step, named.gate) for named in guarded])
+    """A guarded step comes after its gate: one before it would wait for it, and it for the step."""
+    asked = [(named.step, named.gate) for named in guarded]
+    free = unrelated(draft.parents, draft.order, asked)
+    later = unrelated(draft.parents, draft.order, [(gate, step) for step, gate in asked])
     for named in guarded:
-        if (named.step, named.gate) in free:
-            gate, step = draft.steps[named.gate].name, draft.steps[named.step].name
+        gate, step = draft.steps[named.gate].name, draft.steps[named.step].name
+        if (named.gate, named.step) not in later or named.gate == named.step:
+            report.error(
+                named.node.place,
+                "step.guards",
+                f"gate {gate!r} guards {step!r}, which comes before it",
+                "name steps that depend on the gate",
+            )
+        elif (named.step, named.gate) in free:
             report.warning(
                 named.node.place,
                 "lint.guards",

@@ -1,7 +1,10 @@
 """Warnings: definitions that work, and that someone will regret. `--strict` makes them errors."""
 
+from typing import Any
+
 from pawlflow.definition.draft import Draft, StepDraft
 from pawlflow.definition.graph import parts
+from pawlflow.definition.readers import compile_schema
 from pawlflow.definition.report import Report, listing
 
 # Spec 003, guideline 5: "Keep workflows under 10 steps".
@@ -15,7 +18,8 @@ USED_BY: dict[str, frozenset[str]] = {
     "show": frozenset({"approval"}),
     "heartbeat": frozenset({"run", "agent"}),
     "timeout": frozenset({"run", "agent", "approval", "wait", "workflow"}),
-    "retryPolicy": frozenset({"run", "agent", "wait"}),  # a wait is opened again
+    # a wait is opened again, and a child started anew
+    "retryPolicy": frozenset({"run", "agent", "wait", "workflow"}),
     "maxCorrectionAttempts": frozenset({"run", "agent"}),
     "cost": frozenset({"run", "agent"}),
 }
@@ -28,6 +32,7 @@ def lint(draft: Draft, report: Report) -> None:
     for step in draft.steps:
         lint_timeout(step, report)
         lint_gate(step, report)
+        lint_changes(step, draft, report)
         lint_unused(step, report)
         if compensates:
             lint_undo(step, report)
@@ -37,14 +42,36 @@ def lint(draft: Draft, report: Report) -> None:
             lint_parts(draft, report)
 
 
+def lint_ladder(draft: Draft, report: Report) -> None:
+    """A rung without a time of its own never gives way to the next."""
+    rungs = draft.fields.get("escalation", ())
+    for i, rung in enumerate(rungs[:-1]):
+        if rung.timeout_ms is None:
+            report.warning(
+                draft.spec.value["escalation"].value[i].place,
+                "lint.escalation",
+                f"{rung.role} is asked for ever: those after it on the ladder never are",
+                "add timeout to it, for example 1h",
+            )
+
+
 def lint_workflow(draft: Draft, report: Report) -> None:
     """What the workflow as a whole lacks."""
+    lint_ladder(draft, report)
     if "timeout" not in draft.spec.value:
         report.warning(
             draft.spec.place,
             "lint.timeout",
             "the workflow has no timeout, so an instance may stay open for ever",
             "add timeout to spec, for example 4h; waiting for humans counts",
+        )
+    trigger, schema = draft.fields.get("trigger"), draft.fields.get("input")
+    if trigger and trigger.schedule and schema is not None and not accepts_nothing(schema):
+        report.warning(
+            draft.spec.at(("trigger", "schedule")).place,
+            "lint.schedule_input",
+            "the schedule starts the workflow with {}, which its input schema refuses",
+            "let input accept {}, or use a document of kind Schedule, which has an input",
         )
     if len(draft.steps) > STEPS_ADVISED:
         report.warning(
@@ -53,6 +80,11 @@ def lint_workflow(draft: Draft, report: Report) -> None:
             f"{len(draft.steps):,} steps; more than {STEPS_ADVISED} are hard to oversee",
             "split it into child workflows (workflow: NAME)",
         )
+
+
+def accepts_nothing(schema: Any) -> bool:
+    """May the input be empty?"""
+    return compile_schema(schema).is_valid({})
 
 
 def can_compensate(draft: Draft) -> bool:
@@ -82,6 +114,29 @@ def lint_gate(step: StepDraft, report: Report) -> None:
             "lint.gate_expiry",
             f"gate {step.name!r} never expires",
             "add expires to approval, for example 24h",
+        )
+
+
+def lint_changes(step: StepDraft, draft: Draft, report: Report) -> None:
+    """A gate that sends work back needs some to send back; one that does not names none."""
+    gate = step.fields.get("gate")
+    if gate is None:
+        return
+    if gate.on_reject != "changes" and gate.revise:
+        report.warning(
+            step.part("approval", "revise").place,
+            "lint.revise",
+            f"gate {step.name!r} has revise, which does nothing without onReject: changes",
+            "add onReject: changes, or remove revise",
+        )
+    needs = [draft.index.get(edge.step) for edge in step.fields.get("depends_on", ())]
+    agents = any(need is not None and draft.steps[need].kind == "agent" for need in needs)
+    if gate.on_reject == "changes" and not gate.revise and not agents:
+        report.warning(
+            step.part("approval").place,
+            "lint.revise",
+            f"gate {step.name!r} sends nothing back: no agent step comes right before it",
+            "name the steps to send back in revise",
         )
 
 

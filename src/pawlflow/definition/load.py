@@ -2,12 +2,15 @@
 
 from contextlib import suppress
 
+import msgspec
+
 from pawlflow.definition.fields import read_fields
 from pawlflow.definition.finding import Finding, Place, RefusedError
 from pawlflow.definition.frame import LATER_KINDS, NAME_TABLE, Document, read_frame
 from pawlflow.definition.read import FILE_LIMITS, Limits, read_yaml
 from pawlflow.definition.report import EnoughError, Report
-from pawlflow.definition.shape import Workflow
+from pawlflow.definition.schedule import read_schedule
+from pawlflow.definition.shape import Schedule, Workflow
 from pawlflow.definition.workflow import read_workflow
 
 
@@ -22,26 +25,51 @@ def load_text(text: str | bytes, file: str, *, limits: Limits = FILE_LIMITS) -> 
     return documents
 
 
+class Definitions(msgspec.Struct, frozen=True):
+    """What a file defines, as far as it has no errors, and everything found in it."""
+
+    workflows: list[Workflow]
+    schedules: list[Schedule]
+    findings: list[Finding]
+    documents: list[Document]  # of every kind; none if the file could not be read whole
+
+
 def load_workflows(
     text: str | bytes, file: str, *, limits: Limits = FILE_LIMITS
 ) -> tuple[list[Workflow], list[Finding]]:
-    """The workflows of a file that have no errors, and everything found in the file.
+    """The workflows of a file that have no errors, and everything found in the file."""
+    found = load_definitions(text, file, limits=limits)
+    return found.workflows, found.findings
+
+
+def load_definitions(text: str | bytes, file: str, *, limits: Limits = FILE_LIMITS) -> Definitions:
+    """The workflows and schedules of a file.
 
     Scenarios are passed over: they are read by `pawlflow.testing.scenario`.
     """
     report = Report()
     workflows: list[Workflow] = []
+    schedules: list[Schedule] = []
+    kept: list[Document] = []
     with suppress(EnoughError):
         documents = read_documents(text, file, report, limits)
         unread = report.errors  # what a broken file seems to say is checked, but not used
+        kept = [] if unread else documents
         found = [
             (workflow, document)
             for document in documents
             if document.kind == "Workflow" and (workflow := read_workflow(document, report, limits))
         ]
+        planned = [
+            (schedule, document)
+            for document in documents
+            if document.kind == "Schedule" and (schedule := read_schedule(document, report))
+        ]
         refuse_twins(found, report)
+        refuse_twin_schedules(planned, report)
         workflows = [workflow for workflow, _ in found if not unread]
-    return workflows, report.sorted()
+        schedules = [schedule for schedule, _ in planned if not unread]
+    return Definitions(workflows, schedules, report.sorted(), kept)
 
 
 def read_documents(text: str | bytes, file: str, report: Report, limits: Limits) -> list[Document]:
@@ -89,3 +117,17 @@ def refuse_twins(found: list[tuple[Workflow, Document]], report: Report) -> None
                 "give one of them another name or version",
             )
         seen.add(key)
+
+
+def refuse_twin_schedules(found: list[tuple[Schedule, Document]], report: Report) -> None:
+    """Two schedules of one name in one file: which one would be meant?"""
+    seen = set()
+    for schedule, document in found:
+        if schedule.name in seen:
+            report.error(
+                document.node.at(("metadata", "name")).place,
+                "schedule.duplicate",
+                f"schedule {schedule.name!r} is defined twice",
+                "give one of them another name",
+            )
+        seen.add(schedule.name)

@@ -30,6 +30,7 @@ DOCUMENTS_MAX = 1_000  # each is checked on its own, which costs more than its b
 UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+NO_KEYS: dict[str, int] = {}  # of everything but mappings
 PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
@@ -48,17 +49,15 @@ FILE_LIMITS = Limits()
 API_LIMITS = Limits(bytes_max=1 << 20, steps_max=2_000, nodes_max=100_000, documents_max=100)
 
 
-class Node(msgspec.Struct, frozen=True, eq=False):
-    """A value and where it was written.
+# Nodes make no cycles. A large file has hundreds of thousands, which the collector need not walk.
+class Node(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """A value and where it was written; of a mapping, `keys` holds the index of each key."""
 
-    `value` is a scalar, a list of nodes, or a dict of nodes; `keys` holds the index of each key.
-    """
-
-    value: Any
+    value: Any  # a scalar, a list of nodes, or a dict of nodes
     source: Source
     start: int
     end: int
-    keys: dict[str, int] = {}
+    keys: dict[str, int]
 
     @property
     def place(self) -> Place:
@@ -252,7 +251,7 @@ class Composer:
                 f"an escape gives the control character U+{ord(found[0]):04X}",
                 "leave it out; only tab, line feed and carriage return may be escaped",
             )
-        self.add(Node(value, self.source, event.start_mark.index, event.end_mark.index))
+        self.add(Node(value, self.source, event.start_mark.index, event.end_mark.index, NO_KEYS))
 
     def resolve(self, event: Any) -> Any:
         """What a plain scalar means."""
@@ -286,7 +285,8 @@ class Composer:
     def end(self, event: Any) -> None:
         """Come one level up, with a finished node."""
         done = self.stack.pop()
-        self.add(Node(done.items, self.source, done.start, event.end_mark.index, done.keys or {}))
+        keys = done.keys or NO_KEYS
+        self.add(Node(done.items, self.source, done.start, event.end_mark.index, keys))
 
     def alias(self, event: Any) -> None:
         """Refuse it, and put nothing in its place."""
@@ -298,7 +298,7 @@ class Composer:
             "write the value out at each place",
         )
         self.whole = False
-        self.add(Node(None, self.source, event.start_mark.index, event.end_mark.index))
+        self.add(Node(None, self.source, event.start_mark.index, event.end_mark.index, NO_KEYS))
 
     def add(self, node: Node) -> None:
         """Put a finished node where it belongs: a document, an item, a key or a value."""

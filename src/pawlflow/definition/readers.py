@@ -21,8 +21,9 @@ from pawlflow.definition.fields import (
     shown,
 )
 from pawlflow.definition.read import Node, plain
-from pawlflow.definition.report import Report
+from pawlflow.definition.report import Report, suggest
 from pawlflow.definition.shape import Edge, Retry
+from pawlflow.definition.zones import is_zone, zone_names
 from pawlflow.model.ids import EFFECT_NAME, ROLE_NAME, STEP_NAME, WORKFLOW_NAME
 
 # `undo/NAME` is how stubs, attempts and orders name an undo, so no step may be called that.
@@ -38,7 +39,7 @@ WORKFLOW = name_of(WORKFLOW_NAME, "a workflow")
 ROLE = name_of(ROLE_NAME, "a role")
 EFFECT = name_of(EFFECT_NAME, "an effect")
 EVENT = name_of(EFFECT_NAME, "an event")
-ZONE = name_of(ZONE_NAME, "a time zone")
+ZONE_FORM = name_of(ZONE_NAME, "a time zone")
 
 
 def bare(text: str) -> tuple[str, int]:
@@ -141,6 +142,20 @@ def read_cron(node: Node, report: Report, name: str) -> Any:
     return " ".join(node.value.split())
 
 
+def read_zone(node: Node, report: Report, name: str) -> Any:
+    """The name of a time zone that exists."""
+    value = ZONE_FORM.read(node, report, name)
+    if value is BAD or is_zone(value):
+        return value
+    report.error(
+        node.place,
+        "timezone.unknown",
+        f"{name}: there is no time zone {value!r}",
+        suggest(value, zone_names()) or "use a name like Europe/Berlin, or UTC",
+    )
+    return BAD
+
+
 EDGE_TABLE = Table(
     "a dependency",
     {
@@ -216,5 +231,6 @@ TEMPLATE = Reader(read_template, {})
 PARAMS = Reader(read_params, {"type": ["object", "string"]})
 JSON_SCHEMA = Reader(read_schema, {"type": ["object", "boolean"]})
 CRON = Reader(read_cron, {"type": "string"})
+ZONE = Reader(read_zone, ZONE_FORM.schema)
 EDGE = Reader(read_edge, {"anyOf": [STEP.schema, EDGE_TABLE.schema()]})
 RETRY = Reader(read_retry, RETRY_TABLE.schema())

@@ -6,8 +6,10 @@ types and words; what needs the whole document (cycles, expressions, ancestors) 
 
 from typing import Any
 
+from pawlflow.definition import schedule
 from pawlflow.definition.fields import Schema, Table
 from pawlflow.definition.frame import IOA, IOA_TABLE, PAWL, PAWL_TABLE
+from pawlflow.definition.schedule import SPEC_TABLE as SCHEDULE_TABLE
 from pawlflow.definition.spec_fields import (
     IOA_METADATA_TABLE,
     IOA_SPEC_TABLE,
@@ -28,6 +30,13 @@ def workflow_schema() -> Schema:
         "then": document_schema(IOA_TABLE, IOA, "Workflow", IOA_METADATA_TABLE, IOA_SPEC_TABLE),
         "else": document_schema(PAWL_TABLE, PAWL, "Workflow", METADATA_TABLE, SPEC_TABLE),
     }
+
+
+def schedule_schema() -> Schema:
+    """What a Schedule may say; it has one of `schedule` and `cron`."""
+    schema = document_schema(PAWL_TABLE, PAWL, "Schedule", schedule.METADATA_TABLE, SCHEDULE_TABLE)
+    schema["properties"]["spec"]["oneOf"] = [{"required": [n]} for n in ("schedule", "cron")]
+    return {"$schema": DRAFT, "title": "Pawl schedule", **schema}
 
 
 def document_schema(frame: Table, api: str, kind: str, metadata: Table, spec: Table) -> Schema:

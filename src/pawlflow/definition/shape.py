@@ -116,6 +116,18 @@ class Trigger(Value, frozen=True, kw_only=True, gc=False):
     catch_up: CatchUp = "none"
 
 
+class Schedule(Value, frozen=True, kw_only=True, gc=False):
+    """A document of its own that says when a workflow is started, and with what."""
+
+    name: str
+    workflow: WorkflowName
+    schedule: str
+    timezone: str = "UTC"
+    catch_up: CatchUp = "none"
+    input: Any = None  # template over `schedule`; None: {}
+    paused: bool | None = None  # None: as it is
+
+
 class Keyed(Value, frozen=True, kw_only=True, gc=False):
     """A limit per key: concurrency (no `per_ms`) or rate (with it)."""
 

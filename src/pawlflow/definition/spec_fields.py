@@ -149,10 +149,15 @@ def read_trigger(node: Node, report: Report, _: str) -> Any:
     return Trigger(**found)
 
 
+ATTRIBUTES_MAX = 32  # of one workflow: each is a row of an index for every instance
+
+
 def read_search(node: Node, report: Report, name: str) -> Any:
     """Indexed attributes, each an expression."""
     if not isinstance(node.value, dict):
         return misread(report, node, name, "a mapping of attribute to expression")
+    if len(node.value) > ATTRIBUTES_MAX:
+        return misread(report, node, name, f"at most {ATTRIBUTES_MAX} attributes", "field.value")
     found = {}
     for key, child in node.value.items():
         if not ATTRIBUTE_NAME.match(key):
@@ -166,7 +171,14 @@ def read_search(node: Node, report: Report, name: str) -> Any:
     return BAD if BAD in found.values() else found
 
 
-SEARCH = Reader(read_search, {"type": "object", "additionalProperties": EXPRESSION.schema})
+SEARCH = Reader(
+    read_search,
+    {
+        "type": "object",
+        "additionalProperties": EXPRESSION.schema,
+        "maxProperties": ATTRIBUTES_MAX,
+    },
+)
 
 
 def nodes_only(node: Node, report: Report, name: str) -> Any:

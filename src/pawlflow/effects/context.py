@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from pawlflow.model.budgets import AMOUNT_MAX
+from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.intents import Call
 
 
@@ -38,8 +40,10 @@ class Context:
         self.instance = call.cell.key
         self.workflow = call.cell.workflow
         self.step = call.step
+        self.item = None if call.item == NO_ITEM else call.item  # of forEach: which one, from 0
         self.undo = call.direction == "undo"
         self.lines: list[str] = []
+        self.usage: dict[str, float] = {}
         self._beat = beat
         self.cancelled = False  # set once the attempt is no longer wanted
 
@@ -48,6 +52,17 @@ class Context:
         self._beat()
         if self.cancelled:
             raise Cancelled(f"attempt {self.attempt} of {self.step} is no longer wanted")
+
+    def spent(self, **amounts: float) -> None:
+        """Say what the attempt cost, such as `usd=0.02, tokens=350`; said twice, it adds up.
+
+        It counts whether the attempt succeeds or not. What is not said of a success costs what
+        was reserved for it.
+        """
+        for unit, amount in amounts.items():
+            if type(amount) not in (int, float) or not 0 <= amount <= AMOUNT_MAX:
+                raise ValueError(f"{unit}={amount!r} is no amount: 0 to {AMOUNT_MAX:,}")
+            self.usage[unit] = min(self.usage.get(unit, 0) + amount, AMOUNT_MAX)
 
     def log(self, message: str) -> None:
         """Keep a line with the attempt."""

@@ -217,7 +217,8 @@ class Runner:
             else:
                 task.uncancel()
             if job.stopped == "cancel":
-                receipt = Receipt(job.call.key, job.call.attempt, "cancelled")
+                usage = usage_of(job.call, job.context)
+                receipt = Receipt(job.call.key, job.call.attempt, "cancelled", usage=usage)
         finally:
             job.task = None
         self.settle(job, receipt)
@@ -245,7 +246,7 @@ class Runner:
             code, said = "effect.correctable", words_of(error)
             return failed(call, "validation", code, said, context, findings=error.findings)
         except Cancelled:
-            return Receipt(call.key, call.attempt, "cancelled")
+            return Receipt(call.key, call.attempt, "cancelled", usage=usage_of(call, context))
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # users' code raises anything
             trace = "".join(traceback.format_exception(error))
             log.warning("%s of %s raised:\n%s", call.step, call.cell.key, trace)
@@ -327,7 +328,8 @@ def succeeded(call: Call, context: Context | None, result: Any) -> Receipt:
             return failed(call, "terminal", "result.unserialisable", said, context)
     except PayloadError as error:
         return failed(call, "terminal", error.code, str(error), context)
-    return Receipt(call.key, call.attempt, "ok", payload, log=log_of(call, context))
+    kept, usage = log_of(call, context), usage_of(call, context)
+    return Receipt(call.key, call.attempt, "ok", payload, log=kept, usage=usage)
 
 
 def failed(  # the parts of a failure
@@ -346,8 +348,8 @@ def failed(  # the parts of a failure
     except (CodecError, PayloadError):
         told = [repr(each)[:MESSAGE_MAX] for each in findings]
         failure = failure_of(kind, code, said, tenant=tenant, findings=told)
-    kept = log_of(call, context)
-    return Receipt(call.key, call.attempt, "failed", failure=failure, log=kept)
+    kept, usage = log_of(call, context), usage_of(call, context)
+    return Receipt(call.key, call.attempt, "failed", failure=failure, log=kept, usage=usage)
 
 
 def log_of(call: Call, context: Context | None) -> Payload | None:
@@ -355,3 +357,10 @@ def log_of(call: Call, context: Context | None) -> Payload | None:
     if context is None or not context.lines:
         return None
     return Payload.of(context.lines, call.cell.tenant)
+
+
+def usage_of(call: Call, context: Context | None) -> Payload | None:
+    """What a function said that it cost, if anything."""
+    if context is None or not context.usage:
+        return None
+    return Payload.of(context.usage, call.cell.tenant)

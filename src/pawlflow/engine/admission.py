@@ -1,20 +1,23 @@
 """Admission: what is checked before an input may reach a cell.
 
-Schema verdicts are given here, once, and journalled with the input; the kernel never asks a
-third-party library anything.
+Schema verdicts and times of schedules are given here, once, and journalled with the input; the
+kernel never asks a third-party library anything.
 """
 
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
+from pawlflow.definition.plan import Plan
 from pawlflow.definition.readers import compile_schema
+from pawlflow.engine.system.schedules import admit_times
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell
 from pawlflow.model.codec import decode
 from pawlflow.model.failure import failure_of
-from pawlflow.model.ids import Tenant
+from pawlflow.model.ids import Tenant, TimeMs
 from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.payload import Payload
 
@@ -30,11 +33,11 @@ def admit_start(plan: Plan, value: Any, *, tenant: Tenant, by: str) -> StartInst
     return StartInstance(plan.definition, Payload.of(value, tenant), by)
 
 
-def admit(cell: Cell, incoming: Input) -> Input | Rejected:
+def admit(cell: Cell, incoming: Input, now: TimeMs) -> Input | Rejected:
     """Give the verdicts that the definition asks for; they are journalled with the input."""
     state = cell.state
     if not isinstance(state, Instance):
-        return incoming
+        return admit_times(state, incoming, now)
     if isinstance(incoming, Receipt):
         return admit_receipt(state, incoming)
     if isinstance(incoming, StartInstance) and state.plan.input_schema is not None:
@@ -45,13 +48,17 @@ def admit(cell: Cell, incoming: Input) -> Input | Rejected:
 
 
 def admit_receipt(state: Instance, receipt: Receipt) -> Receipt:
-    """The receipt with the verdict of the step's `check` in it: a mismatch is a failure."""
+    """The receipt with the verdict of the step's `check` in it: a mismatch is a failure.
+
+    The result stays, so that people see what was refused.
+    """
     key = state.keys.get(receipt.key)
     if receipt.outcome != "ok" or key is None or key.direction == "undo":
         return receipt
     schema = state.plan.steps[key.step].check
-    value = None if receipt.result is None else receipt.result.value
-    findings = [] if schema is None else violations(schema, value)
+    if schema is None:  # then nobody needs the value itself
+        return receipt
+    findings = violations(schema, None if receipt.result is None else receipt.result.value)
     if not findings:
         return receipt
     failure = failure_of(
@@ -61,7 +68,7 @@ def admit_receipt(state: Instance, receipt: Receipt) -> Receipt:
         tenant=state.cell.tenant,
         findings=findings,
     )
-    return Receipt(receipt.key, receipt.attempt, "failed", failure=failure, log=receipt.log)
+    return msgspec.structs.replace(receipt, outcome="failed", failure=failure)
 
 
 def violations(schema: bytes, value: Any) -> list[dict[str, str]]:

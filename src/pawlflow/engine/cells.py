@@ -8,15 +8,20 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
+from pawlflow.definition.plan import Plan
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.replay import apply_turn, read_turn
-from pawlflow.kernel.snapshot import SnapshotError, opened_state, state_from_bytes
+from pawlflow.kernel.snapshot import (
+    STATE_BYTES_MAX,
+    SnapshotError,
+    opened_state,
+    state_from_bytes,
+)
 from pawlflow.kernel.step import Cell, new_cell
-from pawlflow.model.codec import CodecError
+from pawlflow.model.beside import Besides, besides_bytes
+from pawlflow.model.codec import CodecError, decode
 from pawlflow.model.ids import CellId, Tenant
 from pawlflow.model.journal import turn_hash
-from pawlflow.model.journal_file import Besides, besides_bytes
 from pawlflow.model.payload import Payload, PayloadError, verified
 from pawlflow.model.records import read
 from pawlflow.store.port import (
@@ -184,7 +189,7 @@ def damaged(place: str, turn: int, why: str) -> StoreError:
 def take_in(payloads: dict[bytes, bytes], beside: bytes, tenant: Tenant) -> None:
     """Add payloads to a map, each checked against its address."""
     if beside:
-        found: Besides = read(Besides, beside, {})
+        found: Besides = read(Besides, decode(beside, STATE_BYTES_MAX), {})
         for item in found.items:
             verified(item.addr, item.data, tenant)
             payloads[item.addr] = item.data

@@ -6,15 +6,8 @@ has its whole span from then. Timers may fire late; this one does on purpose, an
 behind it in the same instance waits with it. The workflow's own timeout counts everything.
 """
 
-from pawlflow.kernel.state import (
-    RANK_INSTANCE,
-    RANK_STEP,
-    RUNNING,
-    UNDO_RUNNING,
-    Instance,
-    State,
-    next_deadline,
-)
+from pawlflow.kernel.state import RANK_INSTANCE, RANK_STEP, Instance, State, next_deadline
+from pawlflow.kernel.units import RUNNING, UNDO_RUNNING
 from pawlflow.model.ids import TimeMs
 
 
@@ -32,17 +25,18 @@ def held_until(state: State, took_over: TimeMs) -> TimeMs | None:
 
 def attempt_span(state: Instance, due: tuple[TimeMs, int, int]) -> int | None:
     """The timeout of the running attempt whose deadline this is."""
-    _, rank, step = due
-    running = rank == RANK_STEP and state.unit(step).status == RUNNING
-    return state.plan.steps[step].span_ms if running else None
+    _, rank, place = due
+    running = rank == RANK_STEP and state.unit(place).status == RUNNING
+    return state.plan.steps[state.unit(place).step].span_ms if running else None
 
 
 def undo_span(state: Instance, due: tuple[TimeMs, int, int] | None) -> int | None:
     """The timeout of the running undo whose deadline this is."""
     if due is None or due[1] in (RANK_INSTANCE, RANK_STEP):
         return None
-    undo = state.plan.steps[due[2]].undo
-    running = state.unit(due[2]).undo == UNDO_RUNNING
+    unit = state.unit(due[2])
+    undo = state.plan.steps[unit.step].undo
+    running = unit.undo == UNDO_RUNNING
     return undo.span_ms if running and undo is not None else None
 
 

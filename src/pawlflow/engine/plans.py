@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from pawlflow.definition.plan import Plan, plan_of
 from pawlflow.engine.fair import Offer
-from pawlflow.kernel.plan import Plan, UnsupportedError, plan_of
 from pawlflow.model.ids import Digest
 from pawlflow.model.inputs import StartInstance
 from pawlflow.store.port import StoreError
@@ -16,18 +16,17 @@ class Plans:
     """Plans by definition hash. `None`: there is no such definition."""
 
     def __init__(self) -> None:
-        self.known: dict[Digest, Plan | UnsupportedError | None] = {}
+        self.known: dict[Digest, Plan | None] = {}
         self.absent: dict[Digest, None] = {}  # looked for and not found, since the last batch
 
     def of(self, definition: Digest) -> Plan:
         """A plan that must be there: an instance runs under it."""
         found = self.known.get(definition)
-        if isinstance(found, Plan):
-            return found
-        why = "is missing" if found is None else f"cannot be run: {found}"
-        raise StoreError("definition.lost", f"definition {definition.hex()} {why}")
+        if found is None:
+            raise StoreError("definition.lost", f"definition {definition.hex()} is missing")
+        return found
 
-    def get(self, definition: Digest) -> Plan | UnsupportedError | None:
+    def get(self, definition: Digest) -> Plan | None:
         """A plan that somebody asks for."""
         return self.known.get(definition)
 
@@ -52,7 +51,4 @@ class Plans:
             if self.known.setdefault(definition, None) is None:
                 self.absent[definition] = None
         for definition, data in definitions.items():
-            try:
-                self.known[definition] = plan_of(data)
-            except UnsupportedError as error:
-                self.known[definition] = error
+            self.known[definition] = plan_of(data)

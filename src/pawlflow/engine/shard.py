@@ -10,17 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from pawlflow.engine import actions as act
 from pawlflow.engine import outcomes
-from pawlflow.engine.actions import (
-    Action,
-    Append,
-    Load,
-    Publish,
-    ReadDue,
-    ReadHeads,
-    ReadInFlight,
-    ReadMail,
-)
 from pawlflow.engine.cells import Live, rebuild
 from pawlflow.engine.core import STARTS_WAITING_MAX as STARTS_WAITING_MAX
 from pawlflow.engine.core import TURNS_MAX as TURNS_MAX
@@ -63,7 +54,7 @@ class Shards(Core):
 
     # The loop
 
-    def work(self, now: TimeMs) -> list[Action]:
+    def work(self, now: TimeMs) -> list[act.Action]:
         """Everything that can be done now. An empty list: nothing, until `next_wake`."""
         if self.stopped is None and self.staging is None:
             self.fire(now)
@@ -113,7 +104,7 @@ class Shards(Core):
         if staging.answers_something():
             owned = [self.heads[shard] for shard in staging.fenced]
             self.staging = staging
-            self.out.append(Append(staging.seal(self.clock.entropy(), owned)))
+            self.out.append(act.Append(staging.seal(self.clock.entropy(), owned)))
 
     def next_offer(self, staging: Staging, turns: int) -> Offer | None:
         """What a turn of this batch sent goes first, then what goes on, then what begins."""
@@ -136,16 +127,16 @@ class Shards(Core):
         if cells:
             self.loading = dict.fromkeys(cells)
             lines = [self.inbox.waiting[each][0] for each in cells if each in self.inbox.waiting]
-            self.out.append(Load(tuple(cells), self.plans.missing(lines)))
+            self.out.append(act.Load(tuple(cells), self.plans.missing(lines)))
         if self.mail_waits and not self.mail_reading and self.inbox.count < 2 * MAIL_PAGE:
             self.mail_reading, self.mail_waits = True, False
-            self.out.append(ReadMail(owned, self.mail_after, MAIL_PAGE))
+            self.out.append(act.ReadMail(owned, self.mail_after, MAIL_PAGE))
         if self.deadlines.must_read():
             self.deadlines.reading = True
-            self.out.append(ReadDue(owned, self.deadlines.horizon, PAGE))
+            self.out.append(act.ReadDue(owned, self.deadlines.horizon, PAGE))
         if self.recover_after is not None and not self.recovering and not self.silent:
             self.recovering = True
-            self.out.append(ReadInFlight(owned, self.recover_after, RECOVERY_PAGE))
+            self.out.append(act.ReadInFlight(owned, self.recover_after, RECOVERY_PAGE))
 
     def offer_again(self, now: TimeMs) -> None:
         """Publish the open calls of silent cells once more. What is live now is durable."""
@@ -159,7 +150,7 @@ class Shards(Core):
             intents = tuple(open_intents(live.cell.state))
             if intents:
                 reached("offered.again")
-                self.out.append(Publish(intents, again=True))
+                self.out.append(act.Publish(intents, again=True))
                 if address not in self.reoffers.placed:
                     self.reoffers.heard(address, now, calls=len(intents))
 
@@ -212,7 +203,7 @@ class Shards(Core):
                 self.staging = None
                 outcomes.committed(self, staging, now)
             case StoreUnknownError():
-                self.out.append(ReadHeads(tuple(staging.fenced)))
+                self.out.append(act.ReadHeads(tuple(staging.fenced)))
             case StoreConflictError():
                 reached("commit.fenced")
                 outcomes.lose(self, error.shards, str(error))

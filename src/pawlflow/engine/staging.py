@@ -11,8 +11,8 @@ from pawlflow.engine.cells import Live, put_beside
 from pawlflow.engine.fair import Offer
 from pawlflow.engine.places import mail_of, shard_of
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.heads import facts_of, questions_changed
-from pawlflow.kernel.snapshot import sealed_state, snapshot_payloads
+from pawlflow.kernel.heads import Question, facts_of, found_by, questions_changed
+from pawlflow.kernel.snapshot import STATE_BYTES_MAX, sealed_state, snapshot_payloads
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped
 from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs, WorkflowName
@@ -30,6 +30,7 @@ from pawlflow.model.records import write
 from pawlflow.model.system import DefinitionPublished
 from pawlflow.store.port import (
     Address,
+    Attributes,
     Batch,
     Blob,
     Entry,
@@ -75,7 +76,9 @@ class Staging:
         self.outcomes: list[tuple[Offer, Accepted | Rejected]] = []
         self.touched: dict[Address, Live] = {}
         self.heads: dict[Ref, Head] = {}
+        self.steady: set[Ref] = set()
         self.reviews: dict[tuple[Ref, str], Review | Reviewed] = {}
+        self.attributes: list[Attributes] = []  # of new instances
         self.published: list[Published] = []
         self.definitions: dict[Digest, bytes] = {}
         self.blobs: list[Blob] = []
@@ -148,6 +151,10 @@ class Staging:
         staged.entries.append(Entry(ref, stepped.turn.number, stepped.data, stepped.hash, beside))
         staged.leaves.append(stepped.hash)
         head = head_of(live.id, cell, shard, ref, stepped)
+        if live.head is None or ref in self.heads or not is_steady(live.head, head):
+            self.steady.discard(ref)
+        else:
+            self.steady.add(ref)
         live.head = self.heads[ref] = head
         self.touched[live.id.tenant, live.id.key] = live
         self.committed.append(Committed(live.id, stepped, head))
@@ -156,6 +163,8 @@ class Staging:
         if isinstance(state, Instance):
             if state.asked:
                 self.ask(live, state)
+            if stepped.turn.number == 1 and (found := found_by(state)):
+                self.attributes.append(Attributes(ref, found))
         else:
             self.publish(live.id, stepped, staged.now)
         size = len(stepped.data) + len(beside)
@@ -165,21 +174,26 @@ class Staging:
 
     def ask(self, live: Live, state: Instance) -> None:
         """Keep the open reviews of an instance as its turn left them."""
-        assert live.ref is not None
         for step, asked in questions_changed(state):
-            if asked is None:
-                self.reviews[live.ref, step] = Reviewed(live.ref, step)
-                continue
-            self.reviews[live.ref, step] = Review(
-                ref=live.ref,
-                cell=live.id,
-                step=step,
-                kind=asked.kind,
-                role=asked.role,
-                since=asked.since,
-                due_at=asked.due_at,
-                show=None if asked.show is None else asked.show.data,
-            )
+            self.keep(live, step, asked)
+
+    def keep(self, live: Live, step: str, asked: Question | None) -> None:
+        """Keep an open review, or none."""
+        assert live.ref is not None
+        if asked is None:
+            self.reviews[live.ref, step] = Reviewed(live.ref, step)
+            return
+        self.reviews[live.ref, step] = Review(
+            ref=live.ref,
+            cell=live.id,
+            step=step,
+            kind=asked.kind,
+            role=asked.role,
+            since=asked.since,
+            due_at=asked.due_at,
+            show=None if asked.show is None else asked.show.data,
+            claimed_by=asked.claimed_by,
+        )
 
     def publish(self, cell: CellId, stepped: Stepped, now: TimeMs) -> None:
         """A definition that a registry has published is known by its hash from now on."""
@@ -212,6 +226,7 @@ class Staging:
         """Put a cell aside, or let it go on; a human is asked to look at it."""
         kept = msgspec.structs.replace(head, quarantined=held)
         self.heads[head.ref] = kept
+        self.steady.discard(head.ref)
         self.reviews[head.ref, QUARANTINE] = (
             Review(
                 ref=head.ref,
@@ -236,7 +251,9 @@ class Staging:
             fences=[Fence(head.shard, head.epoch, head.seq) for head in fences],
             frames=self.frames,
             heads=list(self.heads.values()),
+            steady=self.steady,
             reviews=list(self.reviews.values()),
+            attributes=self.attributes,
             published=self.published,
             definitions=list(self.definitions.items()),
             blobs=self.blobs,
@@ -250,20 +267,33 @@ def head_of(id_: CellId, cell: Cell, shard: int, ref: Ref, stepped: Stepped) -> 
     """What may be asked about the cell after this turn."""
     facts = facts_of(cell.state)
     return Head(
-        ref=ref,
-        cell=id_,
-        shard=shard,
-        turn=stepped.turn.number,
-        hash=stepped.hash,
-        definition=facts.definition,
-        version=facts.version,
-        state=facts.state,
-        rollback=facts.rollback,
-        created_at=facts.created_at,
-        started_at=facts.started_at,
-        closed_at=facts.closed_at,
-        due_at=facts.due_at,
-        calls=facts.calls,
+        ref,
+        id_,
+        shard,
+        stepped.turn.number,
+        stepped.hash,
+        facts.definition,
+        facts.version,
+        facts.state,
+        facts.rollback,
+        facts.created_at,
+        facts.started_at,
+        facts.closed_at,
+        facts.due_at,
+        facts.calls,
+    )
+
+
+def is_steady(old: Head, new: Head) -> bool:
+    """Is all as it was but what changes with every turn?"""
+    return (
+        old.state == new.state
+        and old.started_at == new.started_at
+        and old.closed_at == new.closed_at
+        and old.rollback == new.rollback
+        and not old.quarantined
+        and old.definition == new.definition
+        and old.version == new.version
     )
 
 
@@ -290,6 +320,8 @@ def snapshot_of(live: Live) -> Snapshot | None:
     data = sealed_state(state, cell.head, beside)
     live.snapshot_at = live.size
     live.snapshot_size = len(data) + len(beside)
+    if live.snapshot_size > STATE_BYTES_MAX:
+        return None
     return Snapshot(ref=live.ref, turn=state.turn, hash=cell.head, data=data, beside=beside)
 
 

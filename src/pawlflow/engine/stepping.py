@@ -10,16 +10,17 @@ from pawlflow.engine.fair import Offer
 from pawlflow.engine.marks import reached
 from pawlflow.engine.patience import held_until
 from pawlflow.engine.places import mail_of
-from pawlflow.engine.refusals import put_aside, quarantine, refuse, resolve_dead
+from pawlflow.engine.refusals import put_aside, quarantine, refuse, resolve
 from pawlflow.engine.staging import Staged, Staging
+from pawlflow.engine.system.telling import tell_batch
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped, new_cell, step
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import StartInstance, Tick
 from pawlflow.model.journal import Stamps
 from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.model.reviews import SettleReview
 from pawlflow.model.system import (
     EmitEvent,
     is_system,
@@ -48,12 +49,12 @@ def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
         refuse(staging, staged, live, offer, outcome)
         if outcome.code == "timer.not_due" and live.head is not None:
             core.deadlines.note(live.head)  # the clock was set back while it waited
+    tell_batch(staging, live, incoming, outcome)
     if offer.token is not None:
         staging.outcomes.append((offer, outcome))
-    if offer.mail and isinstance(outcome, Rejected):
-        staging.taken.append(Taken(offer.mail, outcome.code, outcome.detail))
-    elif offer.mail:
-        staging.taken.append(Taken(offer.mail))
+    if offer.mail:
+        told = (outcome.code, outcome.detail) if isinstance(outcome, Rejected) else ()
+        staging.taken.append(Taken(offer.mail, *told))
     if offer.address in core.inbox.waiting:
         core.inbox.place(offer.address, hot=offer.address in core.hot)
 
@@ -65,8 +66,8 @@ def decide_offer(
     incoming = offer.input
     if live.head is None and offer.cell.workflow:
         live.id = offer.cell  # what it would be, should it come to be
-    if isinstance(incoming, RedriveInput | DiscardInput):
-        return resolve_dead(core, staging, staged, live, offer)
+    if isinstance(incoming, RedriveInput | DiscardInput | SettleReview):
+        return resolve(core, staging, staged, live, offer)
     if live.trouble is not None:
         return live.trouble
     if live.head is not None and live.head.quarantined:
@@ -82,7 +83,7 @@ def decide_offer(
     entropy = core.clock.entropy() if isinstance(incoming, CHANCE) else b""
     stamps = Stamps(staged.now, staged.seq, entropy)
     try:
-        admitted = admit(cell, incoming)
+        admitted = admit(cell, incoming, staged.now)
         stepped = admitted if isinstance(admitted, Rejected) else step(cell, admitted, stamps)
     except Exception as error:  # noqa: BLE001  # a broken program must not stop the shard
         return quarantine(core, staging, staged, live, offer, error)
@@ -115,8 +116,6 @@ def cell_of(core: Core, live: Live, offer: Offer) -> Cell | Rejected:
     plan = core.plans.get(offer.input.definition)
     if plan is None:
         return Rejected("definition.unknown", offer.input.definition.hex())
-    if not isinstance(plan, Plan):
-        return Rejected(plan.code, str(plan))
     return new_cell(CellId(offer.cell.tenant, plan.workflow, offer.cell.key), plan)
 
 
@@ -135,6 +134,8 @@ def take_turn(  # the parts of a turn
 def refused_start(cell: Cell, offer: Offer, refused: Rejected) -> Accepted | Rejected:
     """Starting twice with the same input is starting once; with another it is a conflict."""
     state, incoming = cell.state, offer.input
+    if refused.code == "review.yours":  # claiming twice is claiming once
+        return Accepted(state.cell.key, state.turn, existing=True)
     if refused.code != "instance.exists" or not isinstance(incoming, StartInstance):
         return refused
     assert isinstance(state, Instance)

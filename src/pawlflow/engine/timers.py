@@ -5,7 +5,7 @@ these run out. So a million parked instances cost nothing here, and an idle engi
 """
 
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Final
 
 from pawlflow.model.ids import InstanceId, Tenant
@@ -23,6 +23,11 @@ class Deadlines:
 
     def __init__(self) -> None:
         self.heap: list[tuple[int, Ref, Tenant, InstanceId]] = []
+        # What the heap holds, so that a look that was in vain is not noted twice: a cell leaves an
+        # entry behind whenever its deadline moves, and all of those would come due for ever after.
+        # The truth of an entry: is it later than its row says? Then the store will not bring it.
+        self.held: dict[tuple[int, Ref], bool] = {}
+        self.late = 0  # of these
         self.horizon: tuple[int, Ref] = (-1, 0)  # everything up to here is in the heap
         self.reading = False
 
@@ -30,23 +35,26 @@ class Deadlines:
         """A cell has a new earliest deadline."""
         if head.due_at is None or (head.due_at, head.ref) > self.horizon:
             return
-        heappush(self.heap, (head.due_at, head.ref, head.cell.tenant, head.cell.key))
-        if len(self.heap) > HELD_MAX:
+        self.hold(head, head.due_at)
+        if len(self.heap) - self.late > HELD_MAX:
             self.heap.sort()
-            del self.heap[HELD_MAX // 2 :]
-            self.horizon = self.heap[-1][:2]
+            self.horizon = self.heap[self.late + HELD_MAX // 2 - 1][:2]
+            self.heap = [e for e in self.heap if e[:2] <= self.horizon or self.held[e[:2]]]
+            self.held = {entry[:2]: self.held[entry[:2]] for entry in self.heap}
 
     def hold(self, head: Head, until: int) -> None:
-        """Look at a cell again later than its row says."""
-        heappush(self.heap, (until, head.ref, head.cell.tenant, head.cell.key))
+        """Look at a cell then, be it later than its row says."""
+        if (until, head.ref) not in self.held:
+            self.held[until, head.ref] = until != head.due_at
+            self.late += until != head.due_at
+            heappush(self.heap, (until, head.ref, head.cell.tenant, head.cell.key))
 
     def read(self, found: Iterable[Head]) -> None:
         """The next page of the store's index."""
         page = list(found)
         for head in page:
             assert head.due_at is not None
-            self.heap.append((head.due_at, head.ref, head.cell.tenant, head.cell.key))
-        heapify(self.heap)
+            self.hold(head, head.due_at)
         last = page[-1] if len(page) >= PAGE else None
         self.horizon = FOREVER if last is None else (last.due_at or 0, last.ref)
         self.reading = False
@@ -55,7 +63,8 @@ class Deadlines:
         """The cells whose time has come."""
         found: list[Address] = []
         while self.heap and self.heap[0][0] <= now:
-            _, _, tenant, key = heappop(self.heap)
+            due, ref, tenant, key = heappop(self.heap)
+            self.late -= self.held.pop((due, ref))
             found.append((tenant, key))
         return found
 
@@ -66,11 +75,6 @@ class Deadlines:
     def next_at(self) -> int | None:
         """When to look again."""
         return self.heap[0][0] if self.heap else None
-
-    def forget(self) -> None:
-        """Start over: what was known may be wrong."""
-        self.heap.clear()
-        self.horizon = (-1, 0)
 
 
 class Reoffers:

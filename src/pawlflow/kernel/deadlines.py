@@ -2,17 +2,11 @@
 
 from heapq import heappop
 
-from pawlflow.kernel import gates, mend, undo
+from pawlflow.kernel import children, gates, ladder, mend, undo
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.state import (
-    BACKOFF,
-    RANK_INSTANCE,
-    RANK_UNDO,
-    RUNNING,
-    UNDO_BACKOFF,
-    Unit,
-    next_deadline,
-)
+from pawlflow.kernel.state import RANK_INSTANCE, RANK_UNDO, next_deadline
+from pawlflow.kernel.system import starting
+from pawlflow.kernel.units import BACKOFF, ESCALATED, RUNNING, UNDO_BACKOFF, Unit
 from pawlflow.model.events import StepCancelled, StepRequeued, StepSucceeded
 from pawlflow.model.failure import Failure, failure_of
 
@@ -22,18 +16,21 @@ def tick(draft: Draft) -> Rejected | None:
     state = draft.state
     while (due := next_deadline(state)) is not None and due[0] <= draft.now:
         heappop(state.deadlines)
-        _, rank, step = due
+        _, rank, place = due
         if rank == RANK_INSTANCE:
             fire_instance(draft)
         elif rank == RANK_UNDO:
-            fire_undo(draft, state.unit(step))
+            fire_undo(draft, state.unit(place))
         else:
-            fire_step(draft, state.unit(step))
+            fire_step(draft, state.unit(place))
     return None if draft.events else Rejected("timer.not_due", state.cell.key)
 
 
 def fire_instance(draft: Draft) -> None:
-    """The workflow's timeout: failurePolicy decides, whatever the steps are doing."""
+    """The time to start, or the workflow's timeout: then failurePolicy decides, whatever runs."""
+    if draft.state.started is None:
+        starting.due(draft)
+        return
     mend.fail_instance(draft, timed_out(draft, "workflow.timeout", "the workflow took too long"))
 
 
@@ -42,12 +39,14 @@ def fire_step(draft: Draft, unit: Unit) -> None:
     plan = draft.state.plan.steps[unit.step]
     if unit.status == RUNNING and draft.state.closing is not None:
         draft.emit(StepCancelled(unit.step, unit.item))
-    elif unit.status == RUNNING:
-        draft.stop(unit, "do", "timeout")
+    elif children.is_attempted(unit):
+        children.stop_attempt(draft, unit, "timeout")
         message = f"attempt {unit.attempt} of {plan.name} took too long"
         mend.fail_attempt(draft, unit, timed_out(draft, "step.timeout", message))
     elif unit.status == BACKOFF:
         draft.emit(StepRequeued(unit.step, unit.item))
+    elif unit.status == ESCALATED:
+        ladder.raise_up(draft, unit)
     elif unit.wait == "timer":
         draft.emit(StepSucceeded(unit.step, unit.item, 0, draft.payload(None)))
     elif unit.wait == "approval":

@@ -4,7 +4,8 @@ from typing import Final, Literal
 
 from pawlflow.kernel.evolve import EVOLVE
 from pawlflow.kernel.refused import Rejected as Rejected
-from pawlflow.kernel.state import RUNNING, UNDO_RUNNING, Instance, State, Unit, key_of
+from pawlflow.kernel.state import Instance, State, key_of
+from pawlflow.kernel.units import RUNNING, UNDO_RUNNING, Unit
 from pawlflow.model.events import Event
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Input
@@ -111,8 +112,7 @@ def calls_open(state: State) -> int:
     """How much is in flight, counted without looking: as many as there are open intents."""
     if not isinstance(state, Instance):
         return 0
-    undoing = state.undoing
-    undo = undoing is not None and state.unit(undoing).undo == UNDO_RUNNING
+    undo = sum(state.unit(place).undo == UNDO_RUNNING for place in state.undoing)
     return state.counts[RUNNING] + undo
 
 
@@ -120,10 +120,10 @@ def open_intents(state: State) -> list[Intent]:
     """All that is in flight, as it was first asked for: what recovery offers again."""
     if not isinstance(state, Instance):
         return []
-    running = [state.unit(step) for step in sorted(state.open)]
+    running = [state.unit(place) for place in sorted(state.open)]
     calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
-    if state.undoing is not None and state.unit(state.undoing).undo == UNDO_RUNNING:
-        calls.append(call_of(state, state.unit(state.undoing), "undo"))
+    undoing = (state.unit(place) for place in state.undoing)
+    calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]
     if state.closing is None:
         return list(calls)
     stopped = [Stop(call=call, reason="cancel") for call in calls if call.direction == "do"]

@@ -8,29 +8,28 @@ from collections.abc import Callable
 from heapq import heapify
 from typing import Any, Final
 
+from pawlflow.kernel import evolve_again as again
 from pawlflow.kernel import evolve_steps as steps
 from pawlflow.kernel.counters import (
     set_undo_until,
     set_until,
 )
-from pawlflow.kernel.state import (
+from pawlflow.kernel.state import RANK_INSTANCE, Instance, State, arm, key_of
+from pawlflow.kernel.system import batch, rate, registry, schedule, slots, topic
+from pawlflow.kernel.units import (
     CANCELLED,
     PENDING,
-    RANK_INSTANCE,
     RUNNING,
     UNDO_BACKOFF,
     UNDO_DONE,
     UNDO_FAILED,
+    UNDO_PENDING,
     UNDO_RUNNING,
     Closing,
-    Instance,
     Kept,
-    State,
     Unit,
-    arm,
-    key_of,
 )
-from pawlflow.kernel.system import registry, slots, topic
+from pawlflow.model import budgets, reviews
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import TimeMs
@@ -48,6 +47,8 @@ def begin_turn(state: State, stamps: Stamps) -> None:
     state.now = stamps.now
     if isinstance(state, Instance):
         state.fresh.clear()
+        state.filling.clear()
+        state.loosened = False
         if state.asked:
             state.asked.clear()
         if state.listened:
@@ -63,7 +64,21 @@ def on_created(state: Instance, event: ev.InstanceCreated) -> None:
     state.input = event.input
     state.by = event.by
     state.slot = event.slot
+    state.rate = event.rate
+    state.start_at = event.start_at
+    state.search = event.search
+    if event.start_at is not None:
+        arm(state, event.start_at, RANK_INSTANCE, -1)
+    state.parent = event.parent
     state.created = state.now
+
+
+def on_due(state: Instance, _: ev.InstanceDue) -> None:
+    state.start_at = None
+
+
+def on_granted(state: Instance, _: ev.InstanceGranted) -> None:
+    state.granted = True
 
 
 def on_queued(state: Instance, _: ev.InstanceQueued) -> None:
@@ -84,15 +99,20 @@ def on_paused(state: Instance, _: ev.InstancePaused) -> None:
 
 def on_unpaused(state: Instance, _: ev.InstanceUnpaused) -> None:
     state.paused = False
+    state.loosened = True  # what was given back in the meantime
 
 
 def on_stopping(state: Instance, event: ev.InstanceStopping) -> None:
-    state.closing = Closing(event.outcome, event.step, event.failure, event.by, event.compensate)
+    said = (event.outcome, event.step, event.failure, event.by, event.compensate, event.item)
+    state.closing = Closing(*said)
     state.fresh.clear()
-    for step in state.open:
-        unit = state.unit(step)
+    state.filling.clear()
+    for place in state.open:
+        unit = state.unit(place)
         if unit.status == RUNNING:
-            set_until(state, unit, TimeMs(state.now + state.plan.steps[step].grace_ms))
+            set_until(state, unit, TimeMs(state.now + state.plan.steps[unit.step].grace_ms))
+        elif unit.wait == "child":
+            unit.until = None  # it is told to stop, and takes the time it needs
 
 
 def on_compensating(state: Instance, _: ev.CompensationStarted) -> None:
@@ -146,20 +166,38 @@ def on_delivered(_: Instance, __: ev.EventDelivered) -> None:
 # Undo
 
 
+Undoing = ev.UndoStarted | ev.UndoBackedOff | ev.UndoDone | ev.UndoFailed
+
+
+def undone(state: Instance, event: Undoing) -> Unit:
+    """What is undone: the last run of a step or item, or one that was put aside."""
+    place = (event.step, event.item)
+    return state.of_round(*place, event.round) if event.round else state.at(*place)
+
+
 def on_undo_started(state: Instance, event: ev.UndoStarted) -> None:
-    unit = state.unit(event.step)
+    unit = undone(state, event)
+    take_off(state, unit)
     unit.undo = UNDO_RUNNING
     unit.undo_attempt = event.attempt
     unit.undo_params = event.params
-    state.undoing = unit.step
+    state.undoing[unit.place] = None
     key_of(state, unit, "undo")
     undo = state.plan.steps[unit.step].undo
     span = undo.span_ms if undo else None
     set_undo_until(state, unit, None if span is None else TimeMs(state.now + span))
 
 
+def take_off(state: Instance, unit: Unit) -> None:
+    """Its undo has begun, or cannot: it is no longer on the list. The last one always goes."""
+    if unit.undo == UNDO_PENDING:
+        state.undo_list.pop()
+    if state.done.pop(unit.place, None) is not None:
+        state.items[unit.place] = unit
+
+
 def on_undo_backed_off(state: Instance, event: ev.UndoBackedOff) -> None:
-    unit = state.unit(event.step)
+    unit = undone(state, event)
     unit.undo = UNDO_BACKOFF
     unit.undo_failure = event.failure
     unit.undo_retries += 1
@@ -167,28 +205,27 @@ def on_undo_backed_off(state: Instance, event: ev.UndoBackedOff) -> None:
 
 
 def on_undo_done(state: Instance, event: ev.UndoDone) -> None:
-    end_undo(state, state.unit(event.step), UNDO_DONE, None)
+    end_undo(state, undone(state, event), UNDO_DONE, None)
 
 
 def on_undo_failed(state: Instance, event: ev.UndoFailed) -> None:
     state.undone_failed += 1
-    end_undo(state, state.unit(event.step), UNDO_FAILED, event.failure)
+    end_undo(state, undone(state, event), UNDO_FAILED, event.failure)
 
 
 def end_undo(state: Instance, unit: Unit, undo: int, failure: Failure | None) -> None:
-    """Take the step off the list; the next one may be undone."""
+    """The next one may be undone."""
+    take_off(state, unit)
     unit.undo = undo
     unit.undo_failure = failure
-    if state.undo_list[-1] == unit.step:
-        state.undo_list.pop()
-    else:  # a late success joined the list while this one was being undone
-        state.undo_list.remove(unit.step)
-    state.undoing = None
+    state.undoing.pop(unit.place, None)
     set_undo_until(state, unit, None)
 
 
 EVOLVE: Final[dict[type, Callable[[Any, Any], None]]] = {
     ev.InstanceCreated: on_created,
+    ev.InstanceDue: on_due,
+    ev.InstanceGranted: on_granted,
     ev.InstanceQueued: on_queued,
     ev.InstanceStarted: on_started,
     ev.InstancePaused: on_paused,
@@ -199,9 +236,15 @@ EVOLVE: Final[dict[type, Callable[[Any, Any], None]]] = {
     ev.InstanceFailed: on_failed,
     ev.InstanceCancelled: on_cancelled,
     ev.StepReady: steps.on_ready,
+    ev.StepFanned: steps.on_fanned,
     ev.StepStarted: steps.on_step_started,
     ev.StepWaiting: steps.on_waiting,
     ev.StepSucceeded: steps.on_succeeded,
+    budgets.StepHeld: steps.on_held,
+    budgets.StepUnheld: steps.on_unheld,
+    budgets.BudgetRaised: steps.on_budget_raised,
+    budgets.BudgetSpent: steps.on_budget_spent,
+    budgets.BudgetWarned: steps.on_budget_warned,
     ev.StepBackedOff: steps.on_backed_off,
     ev.StepRequeued: steps.on_requeued,
     ev.StepCorrecting: steps.on_correcting,
@@ -214,6 +257,7 @@ EVOLVE: Final[dict[type, Callable[[Any, Any], None]]] = {
     ev.GateVoted: steps.on_voted,
     ev.GateGranted: steps.on_granted,
     ev.GateRejected: steps.on_rejected,
+    ev.ReviewClaimed: steps.on_claimed,
     ev.SignalReceived: on_signal,
     ev.SignalTaken: on_signal_taken,
     ev.EventDelivered: on_delivered,
@@ -221,7 +265,16 @@ EVOLVE: Final[dict[type, Callable[[Any, Any], None]]] = {
     ev.UndoBackedOff: on_undo_backed_off,
     ev.UndoDone: on_undo_done,
     ev.UndoFailed: on_undo_failed,
+    reviews.StepReopened: again.on_reopened,
+    reviews.FanFixed: again.on_fixed,
+    reviews.StepBarred: again.on_barred,
+    reviews.StepRaised: again.on_raised,
+    reviews.GateBound: again.on_bound,
+    reviews.GateVoided: again.on_voided,
     **slots.EVOLVE,
+    **rate.EVOLVE,
+    **batch.EVOLVE,
+    **schedule.EVOLVE,
     **topic.EVOLVE,
     **registry.EVOLVE,
 }

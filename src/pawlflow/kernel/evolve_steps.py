@@ -2,31 +2,77 @@
 
 from heapq import heappush
 
-from pawlflow.kernel.counters import enqueue, list_for_undo, move, set_until, settle
-from pawlflow.kernel.state import (
+from pawlflow.kernel.counters import (
+    enqueue,
+    list_for_undo,
+    move,
+    refill,
+    reserve,
+    set_until,
+    settle,
+    stand,
+    unheld,
+)
+from pawlflow.kernel.evolve_again import climb, know_keys, let_go, next_item
+from pawlflow.kernel.state import MICROS_MAX, Instance, key_of, make_key
+from pawlflow.kernel.units import (
     BACKOFF,
     CANCELLED,
     CORRECTING,
     ESCALATED,
     FAILED,
+    FANNED,
+    PENDING,
     READY,
     RUNNING,
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    Instance,
+    Fan,
     Unit,
     Vote,
-    key_of,
-    make_key,
 )
+from pawlflow.model import budgets
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import NO_ITEM, TimeMs
+
+
+def on_fanned(state: Instance, event: ev.StepFanned) -> None:
+    unit = state.unit(event.step)
+    unit.since = state.now
+    move(state, unit, FANNED)
+    state.fans[event.step] = Fan(event.step, state.places, event.size)
+    state.places += event.size
+    refill(state, event.step)
+
+
+def touched(state: Instance, step: int, item: int) -> Unit:
+    """The unit of a step, or of the next item of it."""
+    if item == NO_ITEM:
+        return state.unit(step)
+    fan = state.fans[step]
+    if item < fan.cursor:
+        return state.at(step, item)
+    fan.cursor, fan.open = item + 1, fan.open + 1
+    state.counts[PENDING] += 1
+    unit = state.items[fan.base + item] = next_item(state, step, item, fan.base + item)
+    know_keys(state, unit)
+    return unit
+
+
+def count_attempt(state: Instance, unit: Unit, *, corrects: bool) -> None:
+    """Another attempt has begun; a step counts those of its items."""
+    unit.attempt += 1
+    unit.feedback += corrects
+    if unit.item != NO_ITEM:
+        whole = state.unit(unit.step)
+        whole.attempt += 1
+        whole.feedback += corrects
 
 
 def on_ready(state: Instance, event: ev.StepReady) -> None:
-    unit = state.unit(event.step)
+    unit = touched(state, event.step, event.item)
     unit.params = event.params
     unit.since = state.now
     move(state, unit, READY)
@@ -34,32 +80,90 @@ def on_ready(state: Instance, event: ev.StepReady) -> None:
 
 
 def on_step_started(state: Instance, event: ev.StepStarted) -> None:
-    unit = state.unit(event.step)
-    unit.attempt = event.attempt
-    if event.mode == "correction":
-        unit.feedback += 1
+    unit = state.at(event.step, event.item)
+    count_attempt(state, unit, corrects=event.mode == "correction")
     unit.mode = "plain"
     key_of(state, unit, "do")
     move(state, unit, RUNNING)
+    if state.plan.budget:
+        reserve(state, unit, 1)
     span = state.plan.steps[unit.step].span_ms
     set_until(state, unit, None if span is None else TimeMs(state.now + span))
 
 
 def on_waiting(state: Instance, event: ev.StepWaiting) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     unit.wait = event.kind
-    unit.shown = event.shown
+    unit.shown, unit.guarded = event.shown, event.guarded
     unit.votes = ()
+    if event.kind == "approval":
+        begin_review(state, unit)
+    elif event.kind == "child":
+        count_attempt(state, unit, corrects=False)
+        key_of(state, unit, "do")
+    unit.order = state.order = state.order + 1  # of waits, the first that opened hears first
     move(state, unit, WAITING)
     set_until(state, unit, event.until)
 
 
+def begin_review(state: Instance, unit: Unit) -> None:
+    """A human is asked: a new question, whoever looked after the last one."""
+    unit.asked_at = state.now
+    unit.claimed_by = None
+
+
+def on_held(state: Instance, event: budgets.StepHeld) -> None:
+    unit = state.at(event.step, event.item)
+    unit.shown = event.shown
+    begin_review(state, unit)
+    unit.held = True
+    stand(state, unit)
+    state.asked.append(unit.place)
+
+
+def on_unheld(state: Instance, event: budgets.StepUnheld) -> None:
+    unit = state.at(event.step, event.item)
+    unheld(state, unit)
+    stand(state, unit)
+
+
+def on_budget_raised(state: Instance, event: budgets.BudgetRaised) -> None:
+    unit = state.at(event.step, event.item)
+    unheld(state, unit)
+    unit.order = -1  # first in line: for its sake the limit was raised
+    stand(state, unit)
+    state.loosened = True
+    state.limits.update((limit.unit, limit.micros) for limit in event.limits)
+
+
+def on_budget_spent(state: Instance, event: budgets.BudgetSpent) -> None:
+    spend(state, {}, event.usage)
+
+
+def on_budget_warned(state: Instance, event: budgets.BudgetWarned) -> None:
+    state.warned[event.unit] = None
+
+
+def spend(state: Instance, cost: dict[str, int], usage: tuple[budgets.Amount, ...]) -> None:
+    """What an attempt cost: as it says, or else what was set aside for it."""
+    said = cost | {amount.unit: amount.micros for amount in usage}
+    for name in state.plan.budget:
+        state.spent[name] = min(state.spent.get(name, 0) + said.get(name, 0), MICROS_MAX)
+
+
 def on_succeeded(state: Instance, event: ev.StepSucceeded) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
+    if state.plan.budget and event.attempt:
+        spend(state, state.plan.steps[unit.step].cost, event.usage)
     unit.result = event.result
     unit.warnings = event.warnings
     recall_round(unit, event.round)
-    succeed(state, unit)
+    if unit.item == NO_ITEM:
+        succeed(state, unit)
+        return
+    settle(state, unit, SUCCEEDED)
+    if state.plan.steps[unit.step].undo is not None:
+        list_for_undo(state, unit)
 
 
 def on_granted(state: Instance, event: ev.GateGranted) -> None:
@@ -67,45 +171,50 @@ def on_granted(state: Instance, event: ev.GateGranted) -> None:
     unit.votes = (*unit.votes, Vote(event.by, event.role))
     unit.result = event.result
     succeed(state, unit)
+    let_go(state, unit.step)
 
 
 def recall_round(unit: Unit, round_: int) -> None:
     """An earlier round succeeded after all: what it was asked is what may have to be undone."""
-    if 0 < round_ <= len(unit.past):
-        unit.params = unit.past[round_ - 1]
+    back = unit.round - round_
+    if round_ and 0 < back <= len(unit.past):
+        unit.params = unit.past[-back]
 
 
 def succeed(state: Instance, unit: Unit) -> None:
     """Settle as done, and count down what waited for it."""
     settle(state, unit, SUCCEEDED)
     plan = state.plan.steps[unit.step]
-    if plan.undo is not None:
+    if plan.undo is not None and unit.step not in state.fans:
         list_for_undo(state, unit)
     for step, _ in plan.leads_to:
         count_down(state, step)
 
 
 def on_skipped(state: Instance, event: ev.StepSkipped) -> None:
-    unit = state.unit(event.step)
-    unit.failure = event.failure
+    unit = touched(state, event.step, event.item)
+    unit.failure, unit.result = event.failure, None
     settle(state, unit, SKIPPED)
     if event.failure is not None:
         list_unknown(state, unit, event.attempt, event.failure)
+    if unit.item != NO_ITEM:
+        return
     for step, requires_success in state.plan.steps[unit.step].leads_to:
         if requires_success:
-            state.doomed.add(step)
+            state.doomed[step] = state.doomed.get(step, 0) + 1
         count_down(state, step)
+    let_go(state, unit.step)
 
 
 def count_down(state: Instance, step: int) -> None:
     """One dependency less."""
     left = state.remaining[step] = state.remaining[step] - 1
-    if left == 0 and state.closing is None:
+    if left == 0 and state.closing is None and state.status(step) == PENDING:
         heappush(state.fresh, step)
 
 
 def on_step_failed(state: Instance, event: ev.StepFailed) -> None:
-    unit = state.unit(event.step)
+    unit = touched(state, event.step, event.item)
     unit.failure = event.failure
     settle(state, unit, FAILED)
     list_unknown(state, unit, event.attempt, event.failure)
@@ -129,14 +238,23 @@ def on_rejected(state: Instance, event: ev.GateRejected) -> None:
 def on_voted(state: Instance, event: ev.GateVoted) -> None:
     unit = state.unit(event.step)
     unit.votes = (*unit.votes, Vote(event.by, event.role))
+    if unit.claimed_by == event.by:  # their part is done: somebody else may look after the rest
+        unit.claimed_by = None
+        state.asked.append(unit.place)
+
+
+def on_claimed(state: Instance, event: ev.ReviewClaimed) -> None:
+    unit = state.at(event.step, event.item)
+    unit.claimed_by = event.by
+    state.asked.append(unit.place)
 
 
 def on_step_cancelled(state: Instance, event: ev.StepCancelled) -> None:
-    settle(state, state.unit(event.step), CANCELLED)
+    settle(state, state.at(event.step, event.item), CANCELLED)
 
 
 def on_backed_off(state: Instance, event: ev.StepBackedOff) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     unit.failure = event.failure
     unit.retries += 1
     move(state, unit, BACKOFF)
@@ -144,14 +262,14 @@ def on_backed_off(state: Instance, event: ev.StepBackedOff) -> None:
 
 
 def on_requeued(state: Instance, event: ev.StepRequeued) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     move(state, unit, READY)
     set_until(state, unit, None)
     enqueue(state, unit)
 
 
 def on_correcting(state: Instance, event: ev.StepCorrecting) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     unit.failure = unit.refused = event.failure
     unit.corrections += 1
     unit.mode = "correction"
@@ -162,17 +280,19 @@ def on_correcting(state: Instance, event: ev.StepCorrecting) -> None:
 
 
 def on_escalated(state: Instance, event: ev.StepEscalated) -> None:
-    unit = state.unit(event.step)
+    unit = touched(state, event.step, event.item)
     unit.failure = event.failure
+    begin_review(state, unit)
     move(state, unit, ESCALATED)
-    state.asked.append(unit.step)
-    set_until(state, unit, None)
+    state.asked.append(unit.place)
+    climb(state, unit, 1)
 
 
 def on_resumed(state: Instance, event: ev.StepResumed) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     unit.retries = 0
     unit.corrections = 0
+    unit.claimed_by = None
     if event.role is not None:
         unit.role = event.role
         unit.mode = "reassigned"
@@ -182,6 +302,7 @@ def on_resumed(state: Instance, event: ev.StepResumed) -> None:
             new_round(state, unit)
         unit.params = event.params
     move(state, unit, READY)
+    set_until(state, unit, None)
     enqueue(state, unit)
 
 
@@ -190,12 +311,14 @@ def new_round(state: Instance, unit: Unit) -> None:
     assert unit.params is not None
     unit.past = (*unit.past, unit.params)
     unit.round += 1
-    state.do_keys[unit.step] = make_key(state, unit, "do", unit.round)
+    state.do_keys[unit.place] = make_key(state, unit, "do", unit.round)
 
 
 def on_late_success(state: Instance, event: ev.LateSuccess) -> None:
-    unit = state.unit(event.step)
+    unit = state.of_round(event.step, event.item, event.round)
     unit.late = event.result
     recall_round(unit, event.round)
     if event.undo:
         list_for_undo(state, unit)
+    else:
+        state.asked.append(unit.place)

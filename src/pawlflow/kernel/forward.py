@@ -1,69 +1,32 @@
 """Forward: from dependencies met to done. Readiness, starting, success, completion."""
 
 from heapq import heappop
-from typing import Final
 
-from pawlflow.kernel import mend, tell, waits
-from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.plan import StepPlan
-from pawlflow.kernel.state import PENDING, RUNNING, Instance, Unit
+from pawlflow.kernel import budget, fans, guards, mend, waits
+from pawlflow.kernel.counters import first_in
+from pawlflow.kernel.draft import Draft
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.units import PENDING, RUNNING, Unit
 from pawlflow.kernel.values import evaluate_payload, evaluate_truth
 from pawlflow.model.events import (
     InstanceCompleted,
-    InstanceCreated,
-    InstanceQueued,
-    InstanceStarted,
-    StepReady,
     StepSkipped,
     StepStarted,
 )
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
-from pawlflow.model.inputs import StartInstance
-from pawlflow.model.payload import Payload
-from pawlflow.model.system import GrantSlot, HoldInstance
-
-NONCE_BYTES: Final = 16
-
-
-def start(draft: Draft, incoming: StartInstance, rules: int) -> Rejected | None:
-    """Create, queue and start the instance in one turn, unless it needs a slot."""
-    state = draft.state
-    if incoming.definition != state.plan.definition:
-        return Rejected("definition.unknown", incoming.definition.hex())
-    if len(draft.entropy) < NONCE_BYTES:
-        return Rejected("entropy.short", f"{len(draft.entropy)} bytes, {NONCE_BYTES} needed")
-    nonce = draft.entropy[:NONCE_BYTES]
-    created = InstanceCreated(incoming.definition, rules, nonce, incoming.input, incoming.by)
-    if state.plan.slot is not None:
-        return tell.ask_for_slot(draft, created, state.plan.slot)
-    draft.emit(created)
-    draft.emit(InstanceQueued(held=False))
-    draft.emit(InstanceStarted())
-    return None
-
-
-def receive_slot(draft: Draft, incoming: GrantSlot | HoldInstance) -> Rejected | None:
-    """Begin with the slot that was granted, or wait for it."""
-    state = draft.state
-    held = isinstance(incoming, HoldInstance)
-    if not state.slot or state.started is not None or (held and state.queued):
-        return Rejected("slot.not_awaited", state.cell.key)
-    if not state.queued:
-        draft.emit(InstanceQueued(held=held))
-    if not held:
-        draft.emit(InstanceStarted())
-    return None
 
 
 def advance(draft: Draft) -> None:
     """Let everything follow that follows by itself: become ready, start, complete."""
     state = draft.state
     while state.closing is None:
-        if state.fresh:
+        if state.fresh and state.fresh[0] in state.filling:
+            fans.fill(draft, state.fans[heappop(state.fresh)])
+        elif state.fresh:
             unblock(draft, heappop(state.fresh))
-        elif (step := next_in_line(state)) is not None:
-            begin(draft, state.unit(step))
+        elif (place := next_in_line(state)) is not None:
+            begin(draft, state.unit(place))
         else:
             break
     if state.closing is None and not state.open and state.counts[PENDING] == 0:
@@ -74,55 +37,57 @@ def unblock(draft: Draft, step: int) -> None:
     """The dependencies of a step are met: skip it, or make it ready."""
     state = draft.state
     plan = state.plan.steps[step]
-    if step in state.doomed:
+    if state.doomed.get(step):
         draft.emit(StepSkipped(step, NO_ITEM, "upstream"))
         return
-    wanted = plan.when is None or evaluate_truth(draft, plan.when, f"when of {plan.name}")
+    when = None if plan.when_item else plan.when
+    wanted = when is None or evaluate_truth(draft, when, f"when of {plan.name}")
     if isinstance(wanted, Failure):
         mend.fail_before_start(draft, state.unit(step), wanted)
+    elif wanted and plan.for_each is not None:
+        fans.open_fan(draft, plan)
     elif wanted:
-        make_ready(draft, plan)
+        fans.make_ready(draft, plan, NO_ITEM)
     else:
         draft.emit(StepSkipped(step, NO_ITEM, "condition"))
 
 
-def make_ready(draft: Draft, plan: StepPlan) -> None:
-    """Fix the parameters of the first round."""
-    params = params_of(draft, plan)
-    if isinstance(params, Failure):
-        draft.emit(StepReady(plan.index, NO_ITEM, None))
-        mend.fail_before_start(draft, draft.state.unit(plan.index), params)
-    else:
-        draft.emit(StepReady(plan.index, NO_ITEM, params))
-
-
-def params_of(draft: Draft, plan: StepPlan) -> Payload | Failure | None:
-    """The value of `with`; waits and gates have none."""
-    if not plan.takes_input:
-        return None
-    return evaluate_payload(draft, plan.params, default={})
-
-
 def next_in_line(state: Instance) -> int | None:
-    """The step that became ready first; attempts wait for a free place, openings do not."""
+    """The step that became ready first; attempts wait for a free place, openings do not.
+
+    What the budget held stands among them again once something was given back.
+    """
     if state.paused:
         return None
     limit = state.plan.max_parallel
     free = limit is None or state.counts[RUNNING] < limit
-    attempts = state.attempts if free else ()
-    openings = state.openings
-    if attempts and (not openings or attempts[0] < openings[0]):
-        return attempts[0][1]
-    return openings[0][1] if openings else None
+    first = first_in(state, state.openings) if state.openings else None
+    attempt = first_in(state, state.attempts) if free and state.attempts else None
+    if attempt is not None and (first is None or attempt < first):
+        first = attempt
+    held = budget.first_that_fits(state) if free and state.loosened else None
+    if held is not None and (first is None or held < first):
+        first = held
+    return None if first is None else first[2]
 
 
 def begin(draft: Draft, unit: Unit) -> None:
-    """Dispatch the next attempt, or open the wait."""
-    if not draft.state.plan.steps[unit.step].attempted:
+    """Dispatch the next attempt, or open the wait; what the budget does not allow is held."""
+    limited, plan = draft.state.plan.budget, draft.state.plan.steps[unit.step]
+    if plan.for_each is not None and unit.item == NO_ITEM:  # a human let it go on
+        fans.open_fan(draft, plan)
+        return
+    if draft.state.plan.guarded_by and guards.is_barred(draft, unit):
+        return
+    if not plan.attempted:
         waits.open_wait(draft, unit)
+        return
+    if limited and not budget.admits(draft, unit):
         return
     draft.emit(StepStarted(unit.step, unit.item, unit.attempt + 1, unit.round, unit.mode))
     draft.call(unit, "do")
+    if limited:
+        budget.warn(draft)
 
 
 def complete(draft: Draft) -> None:

@@ -4,16 +4,21 @@ The store keeps these beside the journal, in the transaction of the turn they fo
 always be computed again.
 """
 
-from typing import Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from pawlflow.kernel.draft import calls_open
-from pawlflow.kernel.state import ESCALATED, WAITING, Instance, next_deadline
+from pawlflow.kernel.ladder import rung_of
+from pawlflow.kernel.state import Instance, next_deadline
 from pawlflow.kernel.step import State
 from pawlflow.kernel.summary import instance_state
+from pawlflow.kernel.units import ESCALATED, WAITING, Unit
 from pawlflow.model.ids import StepName, TimeMs
 from pawlflow.model.payload import Payload
+
+LATE: Final = "/late"  # behind the name of a step: the review of what it did too late
+SHOWN_BYTES_MAX: Final = 64 * 1024  # of what a gate showed, that its escalation shows again
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False):
@@ -34,17 +39,18 @@ class Question(msgspec.Struct, frozen=True, gc=False):
     """A decision that waits for a human."""
 
     step: StepName
-    kind: Literal["approval", "escalation"]
+    kind: Literal["approval", "escalation", "budget", "effect.orphaned"]
     role: str | None
     since: TimeMs
     due_at: TimeMs | None
     show: Payload | None
+    claimed_by: str | None
 
 
 def facts_of(state: State) -> Facts:
     """The head of a cell."""
     if not isinstance(state, Instance):
-        return Facts(b"", 0, "system", "none", TimeMs(0), None, None, None, 0)
+        return Facts(b"", 0, "system", "none", TimeMs(0), None, None, state.due, 0)
     due = next_deadline(state)
     plan = state.plan
     return Facts(
@@ -60,28 +66,56 @@ def facts_of(state: State) -> Facts:
     )
 
 
+def found_by(state: Instance) -> dict[str, Any]:
+    """What an instance may be found by: as its definition says, and a child by its `parent`."""
+    found: dict[str, Any] = {} if state.search is None else state.search.value
+    return found if state.parent is None else {"parent": state.parent.key, **found}
+
+
 def questions_changed(state: Instance) -> list[tuple[StepName, Question | None]]:
     """The decisions that this turn asked for, or no longer asks for, by step."""
-    changed = dict.fromkeys(state.asked)
-    return [(state.plan.steps[step].name, question_of(state, step)) for step in changed]
+    found: list[tuple[StepName, Question | None]] = []
+    for unit in map(state.unit, dict.fromkeys(state.asked)):
+        undone = state.closing is not None and state.closing.compensate
+        if unit.late is not None and not undone and (orphan := orphan_of(state, unit, state.now)):
+            found.append((orphan.step, orphan))
+        if not unit.over:
+            found.append((state.name_of(unit), question_of(state, unit)))
+    return found
 
 
-def question_of(state: Instance, step: int) -> Question | None:
+def orphan_of(state: Instance, unit: Unit, since: TimeMs) -> Question | None:
+    """What a human is asked about an effect that nobody waits for; of what only reads, nothing."""
+    plan = state.plan.steps[unit.step]
+    if not plan.mutates:
+        return None
+    shown = {"effect": plan.target, "undo": plan.undo.target if plan.undo else None}
+    show = Payload.of(shown, state.cell.tenant)
+    name = StepName(f"{state.name_of(unit)}{LATE}")
+    return Question(name, "effect.orphaned", None, since, None, show, None)
+
+
+def question_of(state: Instance, unit: Unit) -> Question | None:
     """What a human is asked about this step now."""
-    unit = state.unit(step)
-    plan = state.plan.steps[step]
-    if unit.status == ESCALATED:
-        role = plan.gate.role if plan.gate is not None else None
-        shown = failure_shown(state, step)
-        return Question(plan.name, "escalation", role, state.now, None, shown)
-    if unit.status == WAITING and plan.gate is not None:
-        return Question(plan.name, "approval", plan.gate.role, state.now, unit.until, unit.shown)
-    return None
+    gate, escalated = state.plan.steps[unit.step].gate, unit.status == ESCALATED
+    if not escalated and not unit.held and (unit.status != WAITING or gate is None):
+        return None
+    assert unit.asked_at is not None, "a review begins when a human is asked"
+    rung = rung_of(state, unit)
+    own = None if gate is None else unit.role or gate.role
+    return Question(
+        state.name_of(unit),
+        "escalation" if escalated else "budget" if unit.held else "approval",
+        own if rung is None else rung.role,
+        unit.asked_at,
+        unit.until,
+        failure_shown(state, unit) if escalated else unit.shown,
+        unit.claimed_by,
+    )
 
 
-def failure_shown(state: Instance, step: int) -> Payload:
-    """What a human needs to know of an escalated step: why, and after how many attempts."""
-    unit = state.unit(step)
+def failure_shown(state: Instance, unit: Unit) -> Payload:
+    """What a human needs to know of an escalated step: why, after how much, and who is asked."""
     assert unit.failure is not None, "a step escalates by a failure"
     shown = {
         "class": unit.failure.kind,
@@ -89,4 +123,9 @@ def failure_shown(state: Instance, step: int) -> Payload:
         "message": unit.failure.message,
         "attempts": unit.attempt,
     }
+    rung = rung_of(state, unit)
+    if rung is not None:
+        shown |= {"level": unit.level, "channel": rung.channel}
+    if unit.shown is not None and len(unit.shown.data or b"") <= SHOWN_BYTES_MAX:
+        shown["shown"] = unit.shown.value
     return Payload.of(shown, state.cell.tenant)

@@ -1,21 +1,14 @@
 """Mend: what follows a failure. Retry, correction, timeout, onFailure, escalation and its end."""
 
-from pawlflow.kernel import undo
+from pawlflow.definition.plan import StepPlan
+from pawlflow.kernel import ladder, undo
 from pawlflow.kernel.backoff import delay_ms
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.plan import StepPlan
-from pawlflow.kernel.state import ESCALATED, Unit
-from pawlflow.kernel.values import evaluate_payload
-from pawlflow.model.events import (
-    StepBackedOff,
-    StepCorrecting,
-    StepEscalated,
-    StepFailed,
-    StepResumed,
-    StepSkipped,
-)
+from pawlflow.kernel.units import ESCALATED, Unit
+from pawlflow.kernel.values import evaluate_items, params_of
+from pawlflow.model import events as ev
 from pawlflow.model.failure import RETRIED, Failure
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import NO_ITEM, TimeMs
 from pawlflow.model.inputs import ResumeStep
 from pawlflow.model.payload import Payload
 
@@ -24,12 +17,12 @@ def fail_attempt(draft: Draft, unit: Unit, failure: Failure) -> None:
     """An attempt (or a wait) failed: correct it, try again, or give it up."""
     plan = draft.state.plan.steps[unit.step]
     if failure.kind == "validation" and unit.corrections < plan.max_corrections:
-        draft.emit(StepCorrecting(unit.step, unit.item, unit.attempt, failure))
+        draft.emit(ev.StepCorrecting(unit.step, unit.item, unit.attempt, failure))
     elif is_retried(plan, failure) and unit.retries < plan.retry.max_retries:
         retry_at = TimeMs(draft.now + delay_ms(plan.retry, unit.retries + 1))
-        draft.emit(StepBackedOff(unit.step, unit.item, unit.attempt, failure, retry_at))
+        draft.emit(ev.StepBackedOff(unit.step, unit.item, unit.attempt, failure, retry_at))
     elif failure.kind == "timeout" and plan.on_timeout == "escalate":
-        draft.emit(StepEscalated(unit.step, unit.item, unit.attempt, failure))
+        draft.emit(ev.StepEscalated(unit.step, unit.item, unit.attempt, failure))
     else:
         give_up(draft, unit, unit.attempt, failure)
 
@@ -51,13 +44,15 @@ def give_up(draft: Draft, unit: Unit, attempt: int, failure: Failure) -> None:
     plan = draft.state.plan.steps[unit.step]
     match plan.on_failure:
         case "skip":
-            draft.emit(StepSkipped(unit.step, unit.item, "on_failure", attempt, failure))
+            draft.emit(ev.StepSkipped(unit.step, unit.item, "on_failure", attempt, failure))
         case "escalate":
-            draft.emit(StepEscalated(unit.step, unit.item, attempt, failure))
+            draft.emit(ev.StepEscalated(unit.step, unit.item, attempt, failure))
         case _:
-            draft.emit(StepFailed(unit.step, unit.item, attempt, failure))
+            draft.emit(ev.StepFailed(unit.step, unit.item, attempt, failure))
+            if unit.item != NO_ITEM:  # and with an item its step
+                draft.emit(ev.StepFailed(unit.step, NO_ITEM, 0, failure))
             compensate = plan.on_failure == "compensate"
-            undo.stop(draft, "failed", unit.step, failure, compensate=compensate)
+            undo.stop(draft, "failed", unit.step, failure, compensate=compensate, item=unit.item)
 
 
 def fail_instance(draft: Draft, failure: Failure) -> None:
@@ -67,39 +62,42 @@ def fail_instance(draft: Draft, failure: Failure) -> None:
 
 
 def resume(draft: Draft, incoming: ResumeStep) -> Rejected | None:
-    """A human lets an escalated step go on."""
+    """A human lets an escalated step go on, or all that are escalated."""
     state = draft.state
-    step = state.plan.index.get(incoming.step)
-    if step is None:
+    named = [state.named(incoming.step)] if incoming.step else map(state.unit, sorted(state.open))
+    known = [unit for unit in named if unit is not None]
+    if incoming.step and not known:
         return Rejected("step.unknown", incoming.step)
-    unit = state.unit(step)
-    if unit.status != ESCALATED:
-        return Rejected("step.not_escalated", incoming.step)
+    units = [unit for unit in known if unit.status == ESCALATED]
+    if not units:
+        return Rejected("step.not_escalated", incoming.step or state.cell.key)
     if incoming.how == "reassign" and incoming.role is None:
         return Rejected("role.missing", incoming.step)
-    params = resumed_params(draft, unit, incoming)
-    if isinstance(params, Rejected):
-        return params
-    draft.emit(
-        StepResumed(
-            step,
-            unit.item,
-            incoming.by,
-            incoming.how,
-            incoming.role,
-            params,
-            incoming.comment,
-        )
-    )
+    refused = [found for unit in units if (found := ladder.bars(state, unit, incoming.acting))]
+    if refused:
+        return refused[0]
+    again: list[Payload | None] = []
+    for unit in units:
+        params = resumed_params(draft, unit, incoming)
+        if isinstance(params, Rejected):
+            return params
+        again.append(params)
+    said = (incoming.by, incoming.how, incoming.role)
+    for unit, params in zip(units, again, strict=True):
+        draft.emit(ev.StepResumed(unit.step, unit.item, *said, params, incoming.comment))
     return None
 
 
 def resumed_params(draft: Draft, unit: Unit, incoming: ResumeStep) -> Payload | Rejected | None:
     """The input of the next attempt: the same (None), edited, or one that could not be made yet."""
     plan = draft.state.plan.steps[unit.step]
-    if not plan.takes_input:
+    fanned = plan.for_each is not None and unit.item == NO_ITEM
+    if fanned or not plan.takes_input:
+        items = evaluate_items(draft, plan) if fanned else None
+        if isinstance(items, Failure):
+            return Rejected("step.no_input", items.message)
         return Rejected("step.takes_no_input", plan.name) if incoming.params else None
     if incoming.params is not None or unit.params is not None:
         return incoming.params
-    made = evaluate_payload(draft, plan.params, default={})
+    made = params_of(draft, plan, unit.item)
     return Rejected("step.no_input", made.message) if isinstance(made, Failure) else made

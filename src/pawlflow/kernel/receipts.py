@@ -4,9 +4,17 @@ A success may settle any attempt of its step key, a failure only its own. So a d
 a reordered receipt never changes an outcome.
 """
 
-from pawlflow.kernel import mend, undo
+from pawlflow.kernel import budget, children, mend, undo
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.state import RUNNING, SUCCEEDED, UNDO_NONE, UNDO_RUNNING, Key, Unit, is_open
+from pawlflow.kernel.units import (
+    SUCCEEDED,
+    UNDO_NONE,
+    UNDO_RUNNING,
+    WAITING,
+    Key,
+    Unit,
+    is_open,
+)
 from pawlflow.model.events import LateSuccess, StepCancelled, StepSucceeded, UndoDone
 from pawlflow.model.failure import Failure, failure_of
 from pawlflow.model.inputs import Receipt
@@ -17,7 +25,7 @@ def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
     key = draft.state.keys.get(incoming.key)
     if key is None:
         return Rejected("receipt.unknown", incoming.key.hex())
-    unit = draft.state.unit(key.step)
+    unit = draft.state.of_round(key.step, key.item, key.round)
     if key.direction == "undo":
         settled = receive_undo(draft, unit, incoming)
     elif incoming.outcome == "ok":
@@ -35,10 +43,17 @@ def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bo
     if not is_open(unit.status):
         undone = joins_undo(draft, unit)
         draft.emit(LateSuccess(unit.step, unit.item, attempt, result, undone, key.round))
+        budget.spend(draft, unit, incoming)
         return True
-    if unit.status == RUNNING and attempt != unit.attempt:
-        draft.stop(unit, "do", "cancel")  # another attempt runs, which is no longer wanted
-    draft.emit(StepSucceeded(unit.step, unit.item, attempt, result, incoming.warnings, key.round))
+    told = draft.state.closing is not None and unit.status == WAITING  # a child, to stop
+    if attempt != unit.attempt and not told:  # another one may run, which is no longer wanted
+        children.stop_attempt(draft, unit, "cancel")
+    usage = () if incoming.usage is None else budget.usage_in(incoming)
+    draft.emit(
+        StepSucceeded(unit.step, unit.item, attempt, result, incoming.warnings, key.round, usage)
+    )
+    if draft.state.plan.budget:
+        budget.warn(draft)
     return True
 
 
@@ -51,9 +66,10 @@ def joins_undo(draft: Draft, unit: Unit) -> bool:
 
 def receive_failure(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:
     """Fail the running attempt, or see it stopped."""
-    own = unit.status == RUNNING and incoming.attempt == unit.attempt and key.round == unit.round
-    if not own:
+    own = incoming.attempt == unit.attempt and key.round == unit.round
+    if not own or not children.is_attempted(unit):
         return False
+    budget.spend(draft, unit, incoming)
     if draft.state.closing is not None:
         draft.emit(StepCancelled(unit.step, unit.item))
     else:
@@ -63,13 +79,13 @@ def receive_failure(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bo
 
 def receive_undo(draft: Draft, unit: Unit, incoming: Receipt) -> bool:
     """The outcome of an undo, under the same rule."""
-    if draft.state.undoing != unit.step or not 0 < incoming.attempt <= unit.undo_attempt:
+    if unit.place not in draft.state.undoing or not 0 < incoming.attempt <= unit.undo_attempt:
         return False
     own = unit.undo == UNDO_RUNNING and incoming.attempt == unit.undo_attempt
     if incoming.outcome == "ok":
         if unit.undo == UNDO_RUNNING and not own:
             draft.stop(unit, "undo", "cancel")
-        draft.emit(UndoDone(unit.step, unit.item, incoming.attempt))
+        draft.emit(UndoDone(unit.step, unit.item, incoming.attempt, undo.run_of(unit)))
         return True
     if own:
         undo.fail_undo(draft, unit, failure_in(draft, incoming))

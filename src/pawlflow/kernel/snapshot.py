@@ -5,20 +5,32 @@ equal bytes, whatever way led there.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
 
-from pawlflow.kernel.counters import line_of, listen
-from pawlflow.kernel.plan import Plan
+from pawlflow.definition.plan import Plan
+from pawlflow.kernel.counters import listen, reserve, stand, stands
 from pawlflow.kernel.state import (
-    CANCELLED,
-    CORRECTING,
-    PENDING,
     RANK_INSTANCE,
     RANK_STEP,
     RANK_UNDO,
+    Instance,
+    State,
+    arm,
+    has_keys,
+    key_of,
+    make_key,
+)
+from pawlflow.kernel.system import System
+from pawlflow.kernel.system.kinds import KINDS
+from pawlflow.kernel.units import (
+    CANCELLED,
+    CORRECTING,
+    PENDING,
     READY,
+    RUNNING,
     SKIPPED,
     SUCCEEDED,
     UNDO_BACKOFF,
@@ -26,26 +38,24 @@ from pawlflow.kernel.state import (
     UNDO_RUNNING,
     WAITING,
     Closing,
-    Instance,
+    Done,
+    Fan,
     Kept,
-    State,
     Unit,
-    arm,
     is_open,
-    key_of,
-    make_key,
 )
-from pawlflow.kernel.system import System
-from pawlflow.kernel.system.kinds import KINDS
-from pawlflow.model.codec import hash_of
+from pawlflow.model.budgets import Amount
+from pawlflow.model.codec import decode, hash_of
 from pawlflow.model.events import Rollback
-from pawlflow.model.ids import CellId, Digest, TimeMs
+from pawlflow.model.ids import NO_ITEM, CellId, Digest, TimeMs
 from pawlflow.model.journal import gather
+from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, read, write
 
-SNAPSHOT_FORMAT: Final = 1
+SNAPSHOT_FORMAT: Final = 3  # 2: who looks after a review; 3: items, parents
 SEAL_BYTES: Final = 32
+STATE_BYTES_MAX: Final = 2**28  # of a state that is kept; a longer one is read from its turns
 
 
 class Snapshot(Record, frozen=True):
@@ -74,17 +84,29 @@ class Snapshot(Record, frozen=True):
     signals: tuple[Kept, ...]
     signals_seen: int
     order: int
-    slot: str = ""
+    slot: str
+    parent: Parent | None
+    fans: tuple[Fan, ...]
+    done: tuple[Done, ...]
+    spent: tuple[Amount, ...]
+    limits: tuple[Amount, ...]
+    warned: tuple[str, ...]
+    rate: str = ""
+    granted: bool = False
+    start_at: TimeMs | None = None
+    search: Payload | None = None
+    places: int = 0
 
 
 class SnapshotError(Exception):
     """Bytes that are no state of this plan: rebuild from the turns instead."""
 
 
+LISTS: Final = ("fans", "done", "spent", "limits", "warned")
 FACTS: Final = tuple(
     name
     for name in Snapshot.__struct_fields__
-    if name not in ("format", "definition", "units", "undo_list", "signals")
+    if name not in ("format", "definition", "units", "undo_list", "signals", *LISTS)
 )
 
 
@@ -125,6 +147,11 @@ def facts_of(state: State) -> Record:
         units=tuple(touched(state)),
         undo_list=tuple(state.undo_list),
         signals=tuple(state.signals.values()),
+        fans=tuple(state.fans.values()),
+        done=tuple(state.done.values()),
+        spent=tuple(Amount(name, state.spent[name]) for name in sorted(state.spent)),
+        limits=tuple(Amount(name, state.limits[name]) for name in sorted(state.limits)),
+        warned=tuple(sorted(state.warned)),
         **facts,
     )
 
@@ -144,6 +171,8 @@ def gather_all(record: msgspec.Struct, found: list[Payload]) -> None:
         for each in value if isinstance(value, tuple) else ():
             if isinstance(each, Payload):
                 found.append(each)
+            elif type(each) is Done:  # of these there may be very many
+                gather(each, found)
             elif isinstance(each, msgspec.Struct):
                 gather_all(each, found)
 
@@ -160,7 +189,7 @@ def state_from_bytes(
 def system_from_bytes(data: bytes, cell: CellId, payloads: Mapping[bytes, bytes]) -> System:
     """The state of a system cell."""
     kind = KINDS[cell.workflow]
-    found = read(kind.facts, data, payloads)
+    found = read(kind.facts, decode(data, STATE_BYTES_MAX), payloads)
     if found.format != kind.format:
         raise SnapshotError(f"format {found.format} of {cell.workflow}")
     state = kind.from_facts(found, cell)
@@ -172,15 +201,26 @@ def instance_from_bytes(
     data: bytes, cell: CellId, plan: Plan, payloads: Mapping[bytes, bytes]
 ) -> Instance:
     """The state of an instance."""
-    found: Snapshot = read(Snapshot, data, payloads)
+    found: Snapshot = read(Snapshot, decode(data, STATE_BYTES_MAX), payloads)
     if found.format != SNAPSHOT_FORMAT or found.definition != plan.definition:
         raise SnapshotError(f"format {found.format}, definition {found.definition.hex()}")
     state = Instance(cell, plan)
     for name in FACTS:
         setattr(state, name, getattr(found, name))
+    for fan in found.fans:
+        state.fans[fan.step] = fan
+    state.done = {done.place: done for done in found.done}
     for unit in found.units:
-        state.units[unit.step] = unit
+        if unit.place < len(state.units):
+            state.units[unit.step] = unit
+        else:
+            state.items[unit.place] = unit
+        if unit.over:
+            state.earlier.setdefault((unit.step, unit.item), []).append(unit.place)
     state.undo_list = list(found.undo_list)
+    state.spent = {amount.unit: amount.micros for amount in found.spent}
+    state.limits = {amount.unit: amount.micros for amount in found.limits}
+    state.warned = dict.fromkeys(found.warned)
     state.signals = {kept.number: kept for kept in found.signals}
     rebuild(state)
     return state
@@ -188,44 +228,54 @@ def instance_from_bytes(
 
 def touched(state: Instance) -> Iterator[Unit]:
     """The units that have a story."""
-    return (unit for unit in state.units if unit is not None and unit.status != PENDING)
+    steps = (u for u in state.units if u is not None and (u.status != PENDING or u.round > 1))
+    return chain(steps, (state.items[place] for place in sorted(state.items)))
 
 
 def rebuild(state: Instance) -> None:
     """Everything that follows from the facts, from the facts alone."""
     units = sorted(touched(state), key=lambda unit: unit.order)
-    state.counts[PENDING] -= len(units)
-    for unit in units:
+    state.counts[PENDING] -= sum(unit.place < len(state.units) for unit in units)
+    for unit in chain(units, map(state.unit, state.done)):
         rebuild_unit(state, unit)
     state.asked.clear()  # no turn has changed anything yet
     state.listened.clear()
     if state.closed is not None:
         state.counts[CANCELLED] += state.counts[PENDING]
         state.counts[PENDING] = 0
+    elif state.start_at is not None:
+        arm(state, state.start_at, RANK_INSTANCE, -1)
     elif state.started is not None and state.plan.timeout_ms is not None:
         arm(state, TimeMs(state.started + state.plan.timeout_ms), RANK_INSTANCE, -1)
 
 
 def rebuild_unit(state: Instance, unit: Unit) -> None:
     """What one unit adds."""
-    state.counts[unit.status] += 1
-    if is_open(unit.status):
-        state.open[unit.step] = None
-    if unit.status in (READY, CORRECTING):
-        line_of(state, unit).append((unit.order, unit.step))
-    if unit.status == WAITING:
-        listen(state, unit)
-    if unit.status in (SUCCEEDED, SKIPPED):
-        rebuild_edges(state, unit)
-    if unit.until is not None:
-        arm(state, unit.until, RANK_STEP, unit.step)
-    if unit.attempt:
-        key_of(state, unit, "do")
-        for round_ in range(1, unit.round):
+    if not unit.over:
+        rebuild_status(state, unit)
+    if (unit.attempt or unit.round > 1) and has_keys(state, unit):
+        for round_ in range(1, unit.round + 1):
             make_key(state, unit, "do", round_)
     if unit.undo_attempt:
         key_of(state, unit, "undo")
     rebuild_undo(state, unit)
+
+
+def rebuild_status(state: Instance, unit: Unit) -> None:
+    """What follows from where it stands."""
+    state.counts[unit.status] += 1
+    if is_open(unit.status):
+        state.open[unit.place] = None
+    if unit.status in (READY, CORRECTING) and unit.order:
+        stand(state, unit)
+    elif unit.status == RUNNING and state.plan.budget:
+        reserve(state, unit, 1)
+    if unit.status == WAITING:
+        listen(state, unit)
+    if unit.status in (SUCCEEDED, SKIPPED) and unit.item == NO_ITEM:
+        rebuild_edges(state, unit)
+    if unit.until is not None:
+        arm(state, unit.until, RANK_STEP, unit.place)
 
 
 def rebuild_edges(state: Instance, unit: Unit) -> None:
@@ -233,17 +283,17 @@ def rebuild_edges(state: Instance, unit: Unit) -> None:
     for step, requires_success in state.plan.steps[unit.step].leads_to:
         state.remaining[step] -= 1
         if requires_success and unit.status == SKIPPED:
-            state.doomed.add(step)
+            state.doomed[step] = state.doomed.get(step, 0) + 1
 
 
 def rebuild_undo(state: Instance, unit: Unit) -> None:
     """Where its undo stands."""
     if unit.undo in (UNDO_RUNNING, UNDO_BACKOFF):
-        state.undoing = unit.step
+        state.undoing[unit.place] = None
     if unit.undo == UNDO_FAILED:
         state.undone_failed += 1
     if unit.undo_until is not None:
-        arm(state, unit.undo_until, RANK_UNDO, unit.step)
+        arm(state, unit.undo_until, RANK_UNDO, unit.place)
 
 
 def derived(state: Instance) -> dict[str, Any]:
@@ -253,10 +303,12 @@ def derived(state: Instance) -> dict[str, Any]:
         "waits": {kind: n for kind, n in state.waits.items() if n},
         "remaining": state.remaining,
         "open": sorted(state.open),
-        "attempts": list(state.attempts),
-        "openings": list(state.openings),
+        "attempts": sorted({entry for entry in state.attempts if stands(state, entry)}),
+        "openings": sorted({entry for entry in state.openings if stands(state, entry)}),
         "listening": {event: list(who) for event, who in state.listening.items() if who},
         "keys": state.keys,
-        "undoing": state.undoing,
+        "undoing": sorted(state.undoing),
+        "held": sorted({entry for entry in state.held if stands(state, entry, held=True)}),
+        "reserved": {name: amount for name, amount in state.reserved.items() if amount},
         "undone_failed": state.undone_failed,
     }

@@ -5,226 +5,162 @@ them: counters per status, queues, the deadline heap, the look-up of step keys. 
 when a state is read back, and a property test holds them equal to a scan.
 """
 
-from collections import deque
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, Literal
 
-import msgspec
-
-from pawlflow.kernel.plan import Plan
+from pawlflow.definition.plan import Plan
 from pawlflow.kernel.system import System
-from pawlflow.model.events import Mode, Rollback, WaitKind
-from pawlflow.model.failure import Failure
-from pawlflow.model.ids import NO_ITEM, CellId, RoleName, StepKey, TimeMs
-from pawlflow.model.intents import Direction, StepKeyParts, step_key
-from pawlflow.model.payload import Payload
-from pawlflow.model.records import Record
-
-PENDING: Final = 0
-READY: Final = 1
-RUNNING: Final = 2
-BACKOFF: Final = 3
-CORRECTING: Final = 4
-WAITING: Final = 5
-ESCALATED: Final = 6
-SUCCEEDED: Final = 7
-FAILED: Final = 8
-SKIPPED: Final = 9
-CANCELLED: Final = 10
-STATUS_NAMES: Final = (
-    "pending",
-    "ready",
-    "running",
-    "backoff",
-    "correcting",
-    "waiting",
-    "escalated",
-    "succeeded",
-    "failed",
-    "skipped",
-    "cancelled",
+from pawlflow.kernel.units import (
+    CANCELLED,
+    FANNED,
+    PENDING,
+    SUCCEEDED,
+    UNDO_NONE,
+    UNDO_PENDING,
+    Closing,
+    Done,
+    Fan,
+    Kept,
+    Key,
+    Unit,
 )
+from pawlflow.model.events import Rollback, WaitKind
+from pawlflow.model.ids import NO_ITEM, CellId, StepKey, StepName, TimeMs
+from pawlflow.model.intents import Direction, StepKeyParts, step_key
+from pawlflow.model.kin import Parent
+from pawlflow.model.payload import Payload
 
-UNDO_NONE: Final = 0
-UNDO_PENDING: Final = 1  # on the list of what is to be undone, should it come to that
-UNDO_RUNNING: Final = 2
-UNDO_BACKOFF: Final = 3
-UNDO_DONE: Final = 4
-UNDO_FAILED: Final = 5
-
-
-def is_open(status: int) -> bool:
-    """Begun and not settled; escalated is open."""
-    return READY <= status <= ESCALATED
-
-
-class Vote(Record, frozen=True, gc=False):
-    """One approval of a gate."""
-
-    by: str
-    role: RoleName | None
-
-
-class Unit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
-    """One step's life in one instance. Made when the step is first touched."""
-
-    step: int
-    item: int = NO_ITEM
-    status: int = PENDING
-    attempt: int = 0  # attempts started, of all rounds
-    round: int = 1
-    retries: int = 0  # used of the present budget
-    corrections: int = 0
-    feedback: int = 0  # corrections whose findings were delivered
-    mode: Mode = "plain"  # how the next attempt will be announced
-    order: int = 0  # its place in the line when it last became ready
-    until: TimeMs | None = None  # when the present status ends by itself
-    since: TimeMs | None = None  # first opened
-    ended: TimeMs | None = None
-    params: Payload | None = None
-    past: tuple[Payload, ...] = ()  # the parameters of earlier rounds
-    result: Payload | None = None
-    failure: Failure | None = None
-    refused: Failure | None = None  # what this round is to correct
-    warnings: int = 0
-    role: RoleName | None = None
-    wait: WaitKind | None = None
-    shown: Payload | None = None
-    votes: tuple[Vote, ...] = ()
-    late: Payload | None = None  # the result of a success that came after the step was settled
-    undo: int = UNDO_NONE
-    undo_attempt: int = 0
-    undo_retries: int = 0
-    undo_until: TimeMs | None = None
-    undo_params: Payload | None = None
-    undo_failure: Failure | None = None
-
-
-class Closing(Record, frozen=True, gc=False):
-    """The outcome that was decided before the instance closed."""
-
-    outcome: Literal["failed", "cancelled"]
-    step: int
-    failure: Failure | None
-    by: str
-    compensate: bool
-
-
-class Kept(Record, frozen=True, gc=False):
-    """A signal that no wait has taken yet."""
-
-    number: int
-    event: str
-    data: Payload
-
-
-class Key(Record, frozen=True, gc=False):
-    """What a step key stands for."""
-
-    step: int
-    item: int
-    direction: Direction
-    round: int
+MICROS_MAX: Final = 2**63 - 1  # whatever is spent, it can be written down
+Line = list[tuple[int, int, int]]  # a heap of (lower for higher priority, order, place)
 
 
 class Instance:
     """A workflow instance: facts first, then what follows from them."""
 
     __slots__ = (
-        "asked",
-        "attempts",
-        "by",
-        "cell",
-        "closed",
-        "closing",
-        "compensating",
-        "counts",
-        "created",
-        "deadlines",
-        "do_keys",
-        "doomed",
-        "fresh",
-        "input",
-        "keys",
-        "listened",
-        "listening",
-        "nonce",
-        "now",
-        "open",
-        "openings",
-        "order",
-        "outcome",
-        "output",
-        "paused",
-        "plan",
-        "queued",
-        "remaining",
-        "rollback",
-        "rules",
-        "signals",
-        "signals_seen",
-        "slot",
-        "started",
-        "turn",
-        "undo_keys",
-        "undo_list",
-        "undoing",
-        "undone_failed",
-        "units",
-        "waits",
+        *("asked", "attempts", "by", "cell", "closed", "closing", "compensating", "counts"),
+        *("created", "deadlines", "do_keys", "done", "doomed", "earlier", "fans", "filling"),
+        *("fresh", "granted", "held", "input", "items", "keys", "limits", "listened", "listening"),
+        *("loosened", "nonce", "now", "open", "openings", "order", "outcome", "output", "parent"),
+        *("paused", "places", "plan", "queued", "rate", "remaining", "reserved", "rollback"),
+        *("rules", "search", "signals", "signals_seen", "slot", "spent", "start_at", "started"),
+        *("turn", "undo_keys", "undo_list", "undoing", "undone_failed", "units", "values", "waits"),
+        "warned",
     )
 
-    def __init__(self, cell: CellId, plan: Plan) -> None:
+    def __init__(self, cell: CellId, plan: Plan) -> None:  # noqa: PLR0915  # all that is known
         self.cell = cell
         self.plan = plan
         # Facts.
-        self.turn = 0
+        self.turn = self.rules = 0
         self.now = TimeMs(0)
-        self.rules = 0
         self.nonce = b""
         self.by = ""
         self.slot = ""  # the key of the slots it needs one of, if any
+        self.rate = ""  # the key of the rate its start counts for, if any
+        self.granted = False  # it has its slot, and asks its rate
+        self.start_at: TimeMs | None = None  # it waits for this time
+        self.search: Payload | None = None  # what it may be found by
+        self.parent: Parent | None = None
         self.input: Payload = ABSENT
         self.created: TimeMs | None = None
         self.queued = self.paused = False
+        self.compensating = False  # no attempt is left, undoing has begun
         self.started: TimeMs | None = None
         self.closed: TimeMs | None = None
         self.closing: Closing | None = None
-        self.compensating = False  # no attempt is left, undoing has begun
         self.outcome: Literal["completed", "failed", "cancelled"] | None = None
         self.rollback: Rollback = "none"
         self.output: Payload | None = None
         self.units: list[Unit | None] = [None] * len(plan.steps)
-        self.undo_list: list[int] = []  # completed steps with an undo, in order of completion
+        self.items: dict[int, Unit] = {}  # units of items, by place
+        self.done: dict[int, Done] = {}  # of items with nothing more to tell, by place
+        self.fans: dict[int, Fan] = {}  # by step
+        self.undo_list: list[int] = []  # completed units with an undo, in order of completion
         self.signals: dict[int, Kept] = {}
-        self.signals_seen = 0
-        self.order = 0  # places given out in the line of ready steps
+        self.signals_seen = self.order = 0  # numbers given out: to signals, and in lines
+        self.places = len(plan.steps)  # given out: each step has one, then items and earlier runs
+        self.spent: dict[str, int] = {}  # millionths, by unit of account
+        self.limits: dict[str, int] = {}  # hard limits that were raised
+        self.warned: dict[str, None] = {}  # soft limits that are passed
         # What follows from them.
-        self.counts = [len(plan.steps), *[0] * CANCELLED]
+        self.counts = [len(plan.steps), *[0] * FANNED]
+        self.filling: set[int] = set()  # fans among the fresh: they may go on, or be done
+        self.values: dict[int, list[Any]] = {}  # what forEach stands for, and results of fans
         self.waits: dict[WaitKind, int] = {}
         self.remaining = list(plan.needs)
-        self.doomed: set[int] = set()  # a dependency they require did not succeed
-        self.fresh: list[int] = []  # dependencies met in this turn, not yet looked at
-        self.open: dict[int, None] = {}
-        self.attempts: deque[tuple[int, int]] = deque()  # (order, step) ready for an executor
-        self.openings: deque[tuple[int, int]] = deque()  # (order, step) ready, no executor needed
+        self.doomed: dict[int, int] = {}  # how many dependencies they require did not succeed
+        self.earlier: dict[tuple[int, int], list[int]] = {}  # places of earlier runs, by unit
+        self.fresh: list[int] = []  # steps not looked at yet in this turn; a heap
+        self.open: dict[int, None] = {}  # places
+        self.attempts: Line = []  # ready for an executor; may hold some that left the line
+        self.openings: Line = []  # ready, and no executor is needed
+        self.reserved: dict[str, int] = {}  # by attempts that run
+        self.held: Line = []  # ready, but for the budget; may hold some that are held no longer
+        self.loosened = False  # in this turn: something was given back, or a limit raised
         self.listening: dict[str, dict[int, None]] = {}  # event -> open waits for it
         self.keys: dict[StepKey, Key] = {}
-        self.do_keys: list[StepKey | None] = [None] * len(plan.steps)  # of the present rounds
+        self.do_keys: dict[int, StepKey] = {}  # of the present rounds, by place
         self.undo_keys: dict[int, StepKey] = {}
-        self.undoing: int | None = None
+        self.undoing: dict[int, None] = {}  # units whose undo is under way
         self.undone_failed = 0
-        self.deadlines: list[tuple[int, int, int]] = []  # (due, rank, step); may hold stale ones
+        self.deadlines: list[tuple[int, int, int]] = []  # (due, rank, place); may hold stale ones
         # What this turn changed, for those who must be told.
-        self.asked: list[int] = []  # steps that a human is asked about, or no longer; may repeat
+        self.asked: list[int] = []  # places that a human is asked about, or no longer; may repeat
         self.listened: dict[int, bool] = {}  # waits for events: was it open before this turn?
 
-    def unit(self, step: int) -> Unit:
-        """The unit of a step, made if this is its first touch."""
-        unit = self.units[step]
+    def unit(self, place: int) -> Unit:
+        """The unit at a place; that of a step is made if this is its first touch."""
+        if place >= len(self.units):
+            return self.items.get(place) or self.restored(self.done[place])
+        unit = self.units[place]
         if unit is None:
-            unit = self.units[step] = Unit(step)
+            unit = self.units[place] = Unit(place, place=place)
         return unit
+
+    def restored(self, done: Done) -> Unit:
+        """What an item was that is done. To look at: what is done to it, the state does not see."""
+        plan, item = self.plan.steps[done.step], done.place - self.fans[done.step].base
+        unit = Unit(done.step, item, SUCCEEDED, 1, since=done.since, ended=done.ended)
+        unit.result, unit.params, unit.place = done.result, done.params, done.place
+        unit.wait = "child" if plan.kind == "workflow" else None
+        unit.undo = UNDO_NONE if plan.undo is None else UNDO_PENDING
+        return unit
+
+    def item(self, fan: Fan, item: int) -> Unit:
+        """An item of a fan; one that was never looked at is pending."""
+        place = fan.base + item
+        return self.unit(place) if item < fan.cursor else Unit(fan.step, item, place=place)
+
+    def at(self, step: int, item: int) -> Unit:
+        """The unit of a step, or of an item that has been looked at."""
+        if item == NO_ITEM:
+            return self.units[step] or self.unit(step)
+        return self.unit(self.fans[step].base + item)
+
+    def of_round(self, step: int, item: int, round_: int) -> Unit:
+        """The unit that a round belongs to: an earlier run, or the one at work."""
+        if not self.earlier:
+            return self.at(step, item)
+        earlier = map(self.unit, self.earlier.get((step, item), ()))
+        return next((unit for unit in earlier if round_ <= unit.round), None) or self.at(step, item)
+
+    def name_of(self, unit: Unit) -> StepName:
+        """What people call a unit: `build`, or `build[2]`."""
+        name = self.plan.steps[unit.step].name
+        return name if unit.item == NO_ITEM else StepName(f"{name}[{unit.item}]")
+
+    def named(self, name: str) -> Unit | None:
+        """The unit that people call so."""
+        step = self.plan.index.get(StepName(name))
+        if step is not None:
+            return self.unit(step)
+        whole, _, item = name.removesuffix("]").partition("[")
+        fan = self.fans.get(self.plan.index.get(StepName(whole), NO_ITEM))
+        if fan is None or not item.isdecimal() or len(item) > len(str(fan.size)):
+            return None
+        known = int(item) < fan.size and f"{whole}[{int(item)}]" == name
+        return self.item(fan, int(item)) if known else None
 
     def status(self, step: int) -> int:
         """The status of a step; steps never touched end with their instance."""
@@ -234,9 +170,29 @@ class Instance:
         return PENDING if self.closed is None else CANCELLED
 
     def result_of(self, step: int) -> Any:
-        """The result of a step, or None."""
+        """The result of a step, or None; of a fan the list of its items' results."""
         unit = self.units[step]
+        fan = self.fans.get(step)
+        if fan is not None and unit is not None:
+            return self.results_of(fan, done=unit.status == SUCCEEDED)
         return None if unit is None or unit.result is None else unit.result.value
+
+    def results_of(self, fan: Fan, *, done: bool) -> list[Any] | None:
+        """The results of all items, null where there is none; kept once they cannot change."""
+        if not done and self.unit(fan.step).round == 1:
+            return None
+        known = self.values.get(~fan.step) if done else None
+        if known is None:
+            units = (self.last_of(fan, item) for item in range(fan.size))
+            known = [unit.result.value if unit.result else None for unit in units]
+        if done:
+            self.values[~fan.step] = known
+        return known
+
+    def last_of(self, fan: Fan, item: int) -> Unit:
+        """An item; its earlier run, if it has not been looked at again."""
+        unit, earlier = self.item(fan, item), self.earlier.get((fan.step, item))
+        return self.unit(earlier[-1]) if earlier and unit.status == PENDING else unit
 
     def results(self, before: int | None) -> dict[str, Any]:
         """The results of all steps, or of those before one. Only for `steps` used by itself.
@@ -252,48 +208,56 @@ State = Instance | System  # of a cell
 
 ABSENT: Final = Payload(b"", None)  # stands for the input before the instance exists
 
+STALE_MIN: Final = 64  # deadlines without meaning that are not worth looking for
 RANK_INSTANCE: Final = 0  # the workflow's own timeout wins over all others
 RANK_STEP: Final = 1
 RANK_UNDO: Final = 2
 
 
-def arm(state: Instance, due: TimeMs, rank: int, step: int) -> None:
-    """Remember a deadline."""
-    heappush(state.deadlines, (due, rank, step))
+def arm(state: Instance, due: TimeMs, rank: int, place: int) -> None:
+    """Remember a deadline. Where most have lost their meaning, these are forgotten."""
+    heap = state.deadlines
+    if len(heap) > STALE_MIN + 2 * len(state.open) + 2 * len(state.undoing):
+        heap[:] = dict.fromkeys(entry for entry in heap if is_armed(state, *entry))
+        heapify(heap)
+    heappush(heap, (due, rank, place))
 
 
 def next_deadline(state: State) -> tuple[TimeMs, int, int] | None:
     """The earliest deadline that still means something; stale ones are dropped on the way."""
     if isinstance(state, System):
-        return None
+        return None if state.due is None else (state.due, RANK_INSTANCE, -1)
     heap = state.deadlines
     while heap:
-        due, rank, step = heap[0]
-        if is_armed(state, due, rank, step):
-            return TimeMs(due), rank, step
+        due, rank, place = heap[0]
+        if is_armed(state, due, rank, place):
+            return TimeMs(due), rank, place
         heappop(heap)
     return None
 
 
-def is_armed(state: Instance, due: int, rank: int, step: int) -> bool:
+def is_armed(state: Instance, due: int, rank: int, place: int) -> bool:
     """Does this entry of the heap still stand for something?"""
-    if rank == RANK_INSTANCE:
-        return state.closing is None
-    unit = state.unit(step)
+    if rank == RANK_INSTANCE:  # its time to start, and then its own timeout
+        span = state.plan.timeout_ms
+        ends = state.start_at if state.started is None else span and state.started + span
+        return state.closing is None and due == ends
+    unit = state.unit(place)
     return due == (unit.until if rank == RANK_STEP else unit.undo_until)
 
 
 def key_of(state: Instance, unit: Unit, direction: Direction) -> StepKey:
     """The step key of a unit's present round."""
-    if direction == "do":
-        made = state.do_keys[unit.step]
-        if made is None:
-            made = state.do_keys[unit.step] = make_key(state, unit, "do", unit.round)
-    else:
-        made = state.undo_keys.get(unit.step)
-        if made is None:
-            made = state.undo_keys[unit.step] = make_key(state, unit, "undo", unit.round)
+    keys = state.do_keys if direction == "do" else state.undo_keys
+    made = keys.get(unit.place)
+    if made is None:
+        made = keys[unit.place] = make_key(state, unit, direction, unit.round)
     return made
+
+
+def has_keys(state: Instance, unit: Unit) -> bool:
+    """Is it called itself? Of a step with forEach its items are."""
+    return unit.item != NO_ITEM or state.plan.steps[unit.step].for_each is None
 
 
 def make_key(state: Instance, unit: Unit, direction: Direction, round_: int) -> StepKey:

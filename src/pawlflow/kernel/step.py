@@ -4,10 +4,10 @@ from typing import Final
 
 import msgspec
 
+from pawlflow.definition.plan import Plan
 from pawlflow.kernel.decide import decide
 from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.evolve import EVOLVE, begin_turn
-from pawlflow.kernel.plan import Plan
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.state import State as State
 from pawlflow.kernel.system import System, SystemDraft
@@ -37,7 +37,7 @@ class Cell:
         self.head = head
 
 
-class Stepped(msgspec.Struct, frozen=True):
+class Stepped(msgspec.Struct, frozen=True, gc=False):
     """A turn that was decided: what to journal, and what to do once it is durable."""
 
     turn: Turn

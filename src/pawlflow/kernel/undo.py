@@ -6,24 +6,17 @@ compensation (spec 003, 4.2 rule 4).
 
 from typing import Any, Literal
 
+from pawlflow.definition.plan import UndoPlan
+from pawlflow.kernel import children, ladder
 from pawlflow.kernel.backoff import delay_ms
+from pawlflow.kernel.counters import depth_of
 from pawlflow.kernel.draft import ENGINE, Draft, Rejected
-from pawlflow.kernel.plan import UndoPlan
-from pawlflow.kernel.state import RUNNING, Instance, Unit
-from pawlflow.kernel.values import evaluate_payload
-from pawlflow.model.events import (
-    CompensationStarted,
-    InstanceCancelled,
-    InstanceFailed,
-    InstanceStopping,
-    Rollback,
-    StepCancelled,
-    UndoBackedOff,
-    UndoFailed,
-    UndoStarted,
-)
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.units import RUNNING, Unit
+from pawlflow.kernel.values import evaluate_payload, extra_of
+from pawlflow.model import events as ev
 from pawlflow.model.failure import RETRIED, Failure
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import NO_ITEM, TimeMs
 from pawlflow.model.inputs import CancelInstance
 from pawlflow.model.payload import Payload
 
@@ -37,22 +30,25 @@ def stop(  # noqa: PLR0913  # the six facts of a closing decision
     compensate: bool,
     by: str = ENGINE,
     comment: Payload | None = None,
+    item: int = NO_ITEM,
 ) -> None:
     """Decide the outcome. Waiting steps are cancelled now; running attempts are told to stop."""
-    draft.emit(InstanceStopping(outcome, step, failure, by, compensate, comment))
+    draft.emit(ev.InstanceStopping(outcome, step, failure, by, compensate, comment, item))
     state = draft.state
-    for open_step in sorted(state.open):
-        unit = state.unit(open_step)
-        if unit.status == RUNNING:
-            draft.stop(unit, "do", "cancel")
+    for unit in sorted(map(state.unit, state.open), key=lambda unit: (unit.step, unit.item)):
+        if children.is_attempted(unit):
+            children.stop_attempt(draft, unit, "cancel")
         else:
-            draft.emit(StepCancelled(open_step, unit.item))
+            draft.emit(ev.StepCancelled(unit.step, unit.item))
 
 
 def cancel(draft: Draft, incoming: CancelInstance) -> Rejected | None:
     """A human stops the instance; with failurePolicy compensate, its work is undone too."""
     if draft.state.closing is not None:
         return Rejected("instance.stopping", draft.state.cell.key)
+    refused = ladder.bars_cancel(draft.state, incoming.acting)
+    if refused is not None:
+        return refused
     compensate = draft.state.plan.compensates
     stop(
         draft,
@@ -70,32 +66,47 @@ def wind_down(draft: Draft) -> None:
     """Once every attempt has settled: the next undo, or the close."""
     state = draft.state
     while state.closing is not None and state.closed is None:
-        if state.counts[RUNNING] or state.undoing is not None:
+        if state.counts[RUNNING] or state.waits.get("child"):
             return
         if state.closing.compensate and not state.compensating:
-            draft.emit(CompensationStarted())
-        step = next_to_undo(state)
-        if step is None:
-            close(draft, state.closing.outcome)
+            draft.emit(ev.CompensationStarted())
+        place = next_to_undo(state)
+        if place is not None:
+            begin_undo(draft, state.unit(place))
+        elif state.undoing:
+            return
         else:
-            begin_undo(draft, state.unit(step))
+            close(draft, state.closing.outcome)
 
 
 def next_to_undo(state: Instance) -> int | None:
-    """The step completed last, unless an undo failed and the rest is not to be touched."""
+    """The unit completed last, unless an undo failed and the rest is not to be touched.
+
+    One at a time; with parallelUndo those that lie equally deep, the deepest first, and as many as
+    `limit` and maxParallel allow.
+    """
     if not state.compensating or not state.undo_list:
         return None
     if state.undone_failed and not state.plan.undo_continues:
         return None
-    return state.undo_list[-1]
+    place, running, plan = state.undo_list[-1], len(state.undoing), state.plan
+    if running and not plan.parallel_undo:
+        return None
+    limit = plan.steps[state.unit(place).step].limit
+    if running >= min(limit, plan.max_parallel or limit):
+        return None
+    level = depth_of(state, next(iter(state.undoing), place))
+    return place if depth_of(state, place) == level else None
 
 
 def close(draft: Draft, outcome: Literal["failed", "cancelled"]) -> None:
     """End the instance with what became of its effects."""
-    rollback: Rollback = "none"
+    rollback: ev.Rollback = "none"
     if draft.state.compensating:
         rollback = "partial" if draft.state.undone_failed else "full"
-    draft.emit(InstanceFailed(rollback) if outcome == "failed" else InstanceCancelled(rollback))
+    draft.emit(
+        ev.InstanceFailed(rollback) if outcome == "failed" else ev.InstanceCancelled(rollback)
+    )
 
 
 def begin_undo(draft: Draft, unit: Unit) -> None:
@@ -105,17 +116,22 @@ def begin_undo(draft: Draft, unit: Unit) -> None:
         "command": unit.params.value if unit.params else None,
         "result": result.value if (result := unit.result or unit.late) else None,
     }
-    params = evaluate_payload(draft, plan.params, default=facts, extra=facts)
+    if unit.items is not None:  # put aside: the list may be another now
+        item = {"item": unit.items.value[unit.item], "index": unit.item}
+    else:
+        item = dict(extra_of(draft, draft.state.plan.steps[unit.step], unit.item))
+    params = evaluate_payload(draft, plan.params, default=facts, extra={**item, **facts})
     if isinstance(params, Failure):
-        draft.emit(UndoFailed(unit.step, unit.item, 0, params))
+        draft.emit(ev.UndoFailed(unit.step, unit.item, 0, params, run_of(unit)))
     else:
         start_undo(draft, unit, params)
 
 
 def start_undo(draft: Draft, unit: Unit, params: Payload) -> None:
     """Dispatch an attempt to undo."""
-    draft.emit(UndoStarted(unit.step, unit.item, unit.undo_attempt + 1, params))
-    draft.call(unit, "undo")
+    attempt = unit.undo_attempt + 1
+    draft.emit(ev.UndoStarted(unit.step, unit.item, attempt, params, run_of(unit)))
+    draft.call(draft.state.unit(unit.place), "undo")
 
 
 def fail_undo(draft: Draft, unit: Unit, failure: Failure) -> None:
@@ -125,9 +141,15 @@ def fail_undo(draft: Draft, unit: Unit, failure: Failure) -> None:
     again = failure.kind in RETRIED or (failure.kind == "timeout" and on_timeout == "retry")
     if again and unit.undo_retries < plan.retry.max_retries:
         retry_at = TimeMs(draft.now + delay_ms(plan.retry, unit.undo_retries + 1))
-        draft.emit(UndoBackedOff(unit.step, unit.item, unit.undo_attempt, failure, retry_at))
+        said = (unit.step, unit.item, unit.undo_attempt, failure)
+        draft.emit(ev.UndoBackedOff(*said, retry_at, run_of(unit)))
     else:
-        draft.emit(UndoFailed(unit.step, unit.item, unit.undo_attempt, failure))
+        draft.emit(ev.UndoFailed(unit.step, unit.item, unit.undo_attempt, failure, run_of(unit)))
+
+
+def run_of(unit: Unit) -> int:
+    """How events say which run of a step is undone: by its last round, if it was put aside."""
+    return unit.round if unit.over else 0
 
 
 def retry_undo(draft: Draft, unit: Unit) -> None:

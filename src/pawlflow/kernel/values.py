@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from pawlflow.definition.bound import NOTHING, Bound, Extra
 from pawlflow.definition.express import ExpressionError
+from pawlflow.definition.plan import StepPlan
 from pawlflow.kernel.draft import Draft
-from pawlflow.kernel.scope import NOTHING, Bound, Extra
 from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import Failure, failure_of
-from pawlflow.model.payload import Payload, PayloadError, fits
+from pawlflow.model.ids import NO_ITEM
+from pawlflow.model.payload import Payload, PayloadError, fits, nothing
 
 
 def evaluate(draft: Draft, bound: Bound, extra: Extra = NOTHING) -> Any:
@@ -31,6 +33,8 @@ def evaluate_payload(
     draft: Draft, bound: Bound | None, *, default: Any, extra: Extra = NOTHING
 ) -> Payload | Failure:
     """The addressed value of a template, or the failure to make one."""
+    if bound is None and not default:  # most steps and outputs: nothing, made once
+        return nothing(None if default is None else "map", draft.state.cell.tenant)
     value = default if bound is None else evaluate(draft, bound, extra)
     if isinstance(value, Failure):
         return value
@@ -42,3 +46,43 @@ def evaluate_payload(
     else:
         code, message = "payload.too_large", "the value of an expression is too large to be kept"
     return failure_of("terminal", code, message, tenant=draft.state.cell.tenant)
+
+
+def params_of(draft: Draft, plan: StepPlan, item: int) -> Payload | Failure | None:
+    """The value of `with`; waits and gates have none."""
+    if not plan.takes_input:
+        return None
+    return evaluate_payload(
+        draft,
+        plan.params,
+        default={},
+        extra=NOTHING if item == NO_ITEM else extra_of(draft, plan, item),
+    )
+
+
+def extra_of(draft: Draft, plan: StepPlan, item: int) -> Extra:
+    """What an expression may name beside the rest."""
+    if item == NO_ITEM:
+        return NOTHING
+    items = evaluate_items(draft, plan)
+    assert isinstance(items, list), "the fan is open, so there is a list"
+    return {"item": items[item], "index": item}
+
+
+def evaluate_items(draft: Draft, plan: StepPlan) -> list[Any] | Failure:
+    """The list that forEach stands for. It is never written: what it follows from is."""
+    fan = draft.state.fans.get(plan.index)
+    fixed = fan.items.value if fan is not None and fan.items is not None else None
+    known: list[Any] | None = fixed or draft.state.values.get(plan.index)
+    if known is not None:
+        return known
+    assert plan.for_each is not None
+    items = evaluate(draft, plan.for_each)
+    if isinstance(items, list):
+        draft.state.values[plan.index] = items
+        return items
+    if isinstance(items, Failure):
+        return items
+    message = f"forEach of {plan.name} gave {type(items).__name__}, expected a list"
+    tenant = draft.state.cell.tenant
+    return failure_of("terminal", "expression.not_list", message, tenant=tenant)

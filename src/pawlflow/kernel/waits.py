@@ -5,17 +5,11 @@ Emitting an event is here as well: it opens and is done in one breath.
 
 from typing import Final
 
-from pawlflow.kernel import gates, mend
+from pawlflow.kernel import children, gates, mend
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.state import Unit
+from pawlflow.kernel.units import Unit
 from pawlflow.kernel.values import evaluate_truth
-from pawlflow.model.events import (
-    EventDelivered,
-    SignalReceived,
-    SignalTaken,
-    StepSucceeded,
-    StepWaiting,
-)
+from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import DeliverEvent, Signal
@@ -31,12 +25,14 @@ def open_wait(draft: Draft, unit: Unit) -> None:
     until = None if plan.span_ms is None else TimeMs(draft.now + plan.span_ms)
     match plan.kind:
         case "sleep":
-            draft.emit(StepWaiting(unit.step, unit.item, "timer", until))
+            draft.emit(ev.StepWaiting(unit.step, unit.item, "timer", until))
         case "wait":
-            draft.emit(StepWaiting(unit.step, unit.item, "event", until))
+            draft.emit(ev.StepWaiting(unit.step, unit.item, "event", until))
             take_kept_signal(draft, unit)
         case "emit":
             emit_event(draft, unit)
+        case "workflow":
+            children.open_child(draft, unit, until)
         case _:
             gates.open_gate(draft, unit, until)
 
@@ -44,7 +40,7 @@ def open_wait(draft: Draft, unit: Unit) -> None:
 def emit_event(draft: Draft, unit: Unit) -> None:
     """Give the event to its topic; it does not come back to this instance."""
     assert unit.params is not None, "an emit without data was not made ready"
-    draft.emit(StepSucceeded(unit.step, unit.item, 0, unit.params))
+    draft.emit(ev.StepSucceeded(unit.step, unit.item, 0, unit.params))
     state = draft.state
     emitted = EmitEvent(unit.params, state.by, state.cell.key)
     draft.send(TOPIC, topic_key(state.plan.steps[unit.step].event), emitted)
@@ -67,7 +63,7 @@ def receive_signal(draft: Draft, incoming: Signal) -> Rejected | None:
         return Rejected("instance.stopping", state.cell.key)
     if len(state.signals) >= SIGNALS_MAX:
         return Rejected("signal.too_many", f"{SIGNALS_MAX} signals are kept already")
-    draft.emit(SignalReceived(incoming.event, incoming.data, incoming.by))
+    draft.emit(ev.SignalReceived(incoming.event, incoming.data, incoming.by))
     number = state.signals_seen
     for step in list(state.listening.get(incoming.event, ())):
         if offer(draft, state.unit(step), number, incoming.data):
@@ -83,11 +79,11 @@ def offer(draft: Draft, unit: Unit, number: int, data: Payload) -> bool:
     matches = matches_wait(draft, unit, data)
     if matches is False:
         return False
-    draft.emit(SignalTaken(number, unit.step, unit.item))
+    draft.emit(ev.SignalTaken(number, unit.step, unit.item))
     if isinstance(matches, Failure):
         mend.give_up(draft, unit, 0, matches)
     else:
-        draft.emit(StepSucceeded(unit.step, unit.item, 0, data))
+        draft.emit(ev.StepSucceeded(unit.step, unit.item, 0, data))
     return True
 
 
@@ -102,8 +98,8 @@ def receive_event(draft: Draft, incoming: DeliverEvent) -> Rejected | None:
         if isinstance(matches, Failure):
             mend.give_up(draft, unit, 0, matches)
         elif matches:
-            draft.emit(EventDelivered(incoming.event, incoming.data, step, unit.item))
-            draft.emit(StepSucceeded(step, unit.item, 0, incoming.data))
+            draft.emit(ev.EventDelivered(incoming.event, incoming.data, step, unit.item))
+            draft.emit(ev.StepSucceeded(step, unit.item, 0, incoming.data))
     return None if draft.events else Rejected("event.not_awaited", incoming.event)
 
 

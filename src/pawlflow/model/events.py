@@ -7,10 +7,13 @@ renamed or given another meaning.
 
 from typing import Literal
 
+from pawlflow.model.budgets import Amount, BudgetEvent
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import Digest, RoleName, TimeMs
+from pawlflow.model.ids import NO_ITEM, Digest, RoleName, TimeMs
+from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
+from pawlflow.model.reviews import ReviewEvent
 from pawlflow.model.system import SystemEvent
 
 WaitKind = Literal["approval", "event", "timer", "child"]
@@ -28,10 +31,22 @@ class InstanceCreated(Record, frozen=True, tag="instance.created", gc=False):
     input: Payload
     by: str
     slot: str = ""  # the key of the slots cell it asks, if it needs a slot
+    parent: Parent | None = None
+    search: Payload | None = None  # its search attributes, by name
+    start_at: TimeMs | None = None  # it starts no sooner
+    rate: str = ""  # the key of the rate cell it asks, if its starts are limited
+
+
+class InstanceDue(Record, frozen=True, tag="instance.due", gc=False):
+    """The time before which it was not to start has come."""
+
+
+class InstanceGranted(Record, frozen=True, tag="instance.granted", gc=False):
+    """The instance holds its slot; its rate is asked now."""
 
 
 class InstanceQueued(Record, frozen=True, tag="instance.queued", gc=False):
-    """The instance asked for a slot; `held` when none was free at once."""
+    """The instance asked for its slot and its rate; `held` when it had to wait in line."""
 
     held: bool
 
@@ -46,6 +61,13 @@ class StepReady(Record, frozen=True, tag="step.ready", gc=False):
     step: int
     item: int
     params: Payload | None
+
+
+class StepFanned(Record, frozen=True, tag="step.fanned", gc=False):
+    """Dependencies met, and forEach gave so many items; each becomes ready by itself."""
+
+    step: int
+    size: int
 
 
 class StepStarted(Record, frozen=True, tag="step.started", gc=False):
@@ -66,6 +88,7 @@ class StepWaiting(Record, frozen=True, tag="step.waiting", gc=False):
     kind: WaitKind
     until: TimeMs | None
     shown: Payload | None = None
+    guarded: Payload | None = None  # what steps would be called with, by name, if it is granted
 
 
 class StepSucceeded(Record, frozen=True, tag="step.succeeded", gc=False):
@@ -77,6 +100,7 @@ class StepSucceeded(Record, frozen=True, tag="step.succeeded", gc=False):
     result: Payload
     warnings: int = 0
     round: int = 0  # of an attempt; 0 for waits
+    usage: tuple[Amount, ...] = ()  # what it truly cost, as far as its executor said so
 
 
 class StepBackedOff(Record, frozen=True, tag="step.backed_off", gc=False):
@@ -193,6 +217,16 @@ class GateRejected(Record, frozen=True, tag="gate.rejected", gc=False):
     settles: bool
 
 
+class ReviewClaimed(Record, frozen=True, tag="review.claimed", gc=False):
+    """A human looks after the review of this step: a gate, or an escalation."""
+
+    step: int
+    item: int
+    by: str
+    role: RoleName | None
+    comment: Payload | None
+
+
 class SignalReceived(Record, frozen=True, tag="signal.received", gc=False):
     """A signal was kept."""
 
@@ -241,6 +275,7 @@ class InstanceStopping(Record, frozen=True, tag="instance.stopping", gc=False):
     by: str
     compensate: bool
     comment: Payload | None = None
+    item: int = NO_ITEM  # of the step that decided it
 
 
 class CompensationStarted(Record, frozen=True, tag="compensation.started", gc=False):
@@ -254,6 +289,7 @@ class UndoStarted(Record, frozen=True, tag="undo.started", gc=False):
     item: int
     attempt: int
     params: Payload
+    round: int = 0  # of a run that was put aside; 0: of the last one
 
 
 class UndoBackedOff(Record, frozen=True, tag="undo.backed_off", gc=False):
@@ -264,6 +300,7 @@ class UndoBackedOff(Record, frozen=True, tag="undo.backed_off", gc=False):
     attempt: int
     failure: Failure
     retry_at: TimeMs
+    round: int = 0  # of a run that was put aside; 0: of the last one
 
 
 class UndoDone(Record, frozen=True, tag="undo.done", gc=False):
@@ -272,6 +309,7 @@ class UndoDone(Record, frozen=True, tag="undo.done", gc=False):
     step: int
     item: int
     attempt: int
+    round: int = 0  # of a run that was put aside; 0: of the last one
 
 
 class UndoFailed(Record, frozen=True, tag="undo.failed", gc=False):
@@ -281,6 +319,7 @@ class UndoFailed(Record, frozen=True, tag="undo.failed", gc=False):
     item: int
     attempt: int
     failure: Failure
+    round: int = 0  # of a run that was put aside; 0: of the last one
 
 
 class InstanceCompleted(Record, frozen=True, tag="instance.completed", gc=False):
@@ -303,9 +342,12 @@ class InstanceCancelled(Record, frozen=True, tag="instance.cancelled", gc=False)
 
 Event = (
     InstanceCreated
+    | InstanceDue
+    | InstanceGranted
     | InstanceQueued
     | InstanceStarted
     | StepReady
+    | StepFanned
     | StepStarted
     | StepWaiting
     | StepSucceeded
@@ -321,6 +363,7 @@ Event = (
     | GateVoted
     | GateGranted
     | GateRejected
+    | ReviewClaimed
     | SignalReceived
     | SignalTaken
     | EventDelivered
@@ -335,5 +378,7 @@ Event = (
     | InstanceCompleted
     | InstanceFailed
     | InstanceCancelled
+    | BudgetEvent
+    | ReviewEvent
     | SystemEvent
 )

@@ -3,19 +3,23 @@
 from typing import Literal
 
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import Digest, RoleName, StepKey, StepName
+from pawlflow.model.ids import Digest, RoleName, StepKey, StepName, TimeMs
+from pawlflow.model.kin import Parent
 from pawlflow.model.operate import DiscardInput, RedriveInput
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
-from pawlflow.model.system import GrantSlot, HoldInstance, SystemInput
+from pawlflow.model.reviews import SettleReview
+from pawlflow.model.system import SystemInput
 
 
 class StartInstance(Record, frozen=True, tag="start", gc=False):
-    """Create the instance and begin."""
+    """Create the instance and begin, at once or not before a time."""
 
     definition: Digest
     input: Payload
     by: str
+    parent: Parent | None = None
+    start_at: TimeMs | None = None
 
 
 class Receipt(Record, frozen=True, tag="receipt", gc=False):
@@ -28,6 +32,7 @@ class Receipt(Record, frozen=True, tag="receipt", gc=False):
     failure: Failure | None = None
     warnings: int = 0
     log: Payload | None = None
+    usage: Payload | None = None  # what it cost, by unit of account
 
 
 class Tick(Record, frozen=True, tag="tick", gc=False):
@@ -40,6 +45,7 @@ class Signal(Record, frozen=True, tag="signal", gc=False):
     event: str
     data: Payload
     by: str
+    batch: str = ""  # the operation it is part of
 
 
 class DeliverEvent(Record, frozen=True, tag="deliver", gc=False):
@@ -50,12 +56,13 @@ class DeliverEvent(Record, frozen=True, tag="deliver", gc=False):
 
 
 class Approve(Record, frozen=True, tag="approve", gc=False):
-    """A human agrees."""
+    """A human agrees; to a step held by its budget, by raising the limits."""
 
     step: StepName
     by: str
     role: RoleName | None
     comment: Payload | None = None
+    limits: Payload | None = None  # new hard limits, by unit of account
 
 
 class Reject(Record, frozen=True, tag="reject", gc=False):
@@ -67,15 +74,26 @@ class Reject(Record, frozen=True, tag="reject", gc=False):
     comment: Payload | None = None
 
 
+class ClaimReview(Record, frozen=True, tag="claim", gc=False):
+    """A human says that they look after an open review; it binds nobody else."""
+
+    step: StepName
+    by: str
+    role: RoleName | None
+    comment: Payload | None = None
+
+
 class ResumeStep(Record, frozen=True, tag="resume", gc=False):
     """A human lets an escalated step go on; `retry` may change its input, `reassign` its role."""
 
-    step: StepName
+    step: StepName  # empty: all that are escalated
     by: str
     how: Literal["resume", "retry", "reassign"]
     role: RoleName | None = None
     params: Payload | None = None
     comment: Payload | None = None
+    batch: str = ""
+    acting: RoleName | None = None  # in which role they act, where an escalation ladder asks
 
 
 class CancelInstance(Record, frozen=True, tag="cancel", gc=False):
@@ -83,6 +101,8 @@ class CancelInstance(Record, frozen=True, tag="cancel", gc=False):
 
     by: str
     comment: Payload | None = None
+    batch: str = ""
+    acting: RoleName | None = None  # in which role they act, where an escalation ladder asks
 
 
 class PauseInstance(Record, frozen=True, tag="pause", gc=False):
@@ -90,6 +110,7 @@ class PauseInstance(Record, frozen=True, tag="pause", gc=False):
 
     by: str
     comment: Payload | None = None
+    batch: str = ""
 
 
 class UnpauseInstance(Record, frozen=True, tag="unpause", gc=False):
@@ -97,6 +118,20 @@ class UnpauseInstance(Record, frozen=True, tag="unpause", gc=False):
 
     by: str
     comment: Payload | None = None
+    batch: str = ""
+
+
+class GrantSlot(Record, frozen=True, tag="slot.grant", gc=False):
+    """What was asked for is yours: the slot, or (`rate`) the start."""
+
+    rate: bool = False
+
+
+class HoldInstance(Record, frozen=True, tag="slot.hold", gc=False):
+    """Not yet, says the cell that was asked; `ahead` instances wait in front of this one."""
+
+    ahead: int
+    rate: bool = False
 
 
 Input = (
@@ -107,12 +142,14 @@ Input = (
     | DeliverEvent
     | Approve
     | Reject
+    | ClaimReview
     | ResumeStep
     | CancelInstance
     | PauseInstance
     | UnpauseInstance
     | RedriveInput
     | DiscardInput
+    | SettleReview
     | GrantSlot
     | HoldInstance
     | SystemInput

@@ -19,8 +19,8 @@ from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, writer_for
 
 TURN_FORMAT: Final = 1
-_LEAF: Final = b"\x00"  # RFC 6962: a leaf can never be taken for a node
-_NODE: Final = b"\x01"
+LEAF: Final = b"\x00"  # RFC 6962: a leaf can never be taken for a node
+NODE: Final = b"\x01"
 
 
 class Stamps(Record, frozen=True, gc=False):
@@ -39,7 +39,7 @@ class Send(Record, frozen=True, tag="send", gc=False):
     input: Input
 
 
-class Turn(Record, frozen=True):
+class Turn(Record, frozen=True, gc=False):
     """One input applied to one cell: the unit of the journal and of replay."""
 
     format: int
@@ -56,7 +56,7 @@ class Disposition(Record, frozen=True, tag="disposition"):
     """An input that became no turn: refused, or put aside after it broke its cell."""
 
     cell: CellId
-    kind: Literal["rejected", "dead", "redriven", "discarded"]
+    kind: Literal["rejected", "dead", "redriven", "discarded", "settled"]
     code: str
     detail: Payload
     input: Input
@@ -79,6 +79,15 @@ class ChainedTurn(Record, frozen=True, tag="pawl.turn.1", gc=False):
 
     prev: Digest
     turn: bytes
+
+
+class ChainedFrame(Record, frozen=True, tag="pawl.frame.1", gc=False):
+    """What a frame's hash is the hash of."""
+
+    prev: Digest
+    first: int
+    last: int
+    root: Digest
 
 
 def turn_bytes(turn: Turn) -> bytes:
@@ -110,7 +119,7 @@ def frame_of(shard: int, prev: Digest, first: int, leaves: Sequence[Digest]) -> 
     """Chain a frame over the hashes of its turns and dispositions, in sequence order."""
     last = first + len(leaves) - 1
     root = merkle_root(leaves)
-    sealed = Digest(hash_of("pawl.frame.1", prev, first, last, root))
+    sealed = Digest(sha256(_WRITE_FRAME(ChainedFrame(prev, first, last, root))).digest())
     return Frame(shard=shard, first=first, last=last, prev=prev, root=root, hash=sealed)
 
 
@@ -118,36 +127,12 @@ def merkle_root(leaves: Sequence[Digest]) -> Digest:
     """The RFC 6962 tree hash, so that one turn can be proven without showing the others."""
     if not leaves:
         return Digest(sha256(b"").digest())
-    level = [sha256(_LEAF + leaf).digest() for leaf in leaves]
+    level = [sha256(LEAF + leaf).digest() for leaf in leaves]
     while len(level) > 1:
         pairs = zip(level[::2], level[1::2], strict=False)
         odd = level[-1:] if len(level) % 2 else []
-        level = [sha256(_NODE + left + right).digest() for left, right in pairs] + odd
+        level = [sha256(NODE + left + right).digest() for left, right in pairs] + odd
     return Digest(level[0])
-
-
-def merkle_path(leaves: Sequence[Digest], index: int) -> list[tuple[bool, Digest]]:
-    """The hashes that prove leaf `index`: (is the sibling on the right?, sibling), from below."""
-    path: list[tuple[bool, Digest]] = []
-    level = [Digest(sha256(_LEAF + leaf).digest()) for leaf in leaves]
-    while len(level) > 1:
-        sibling = index ^ 1
-        if sibling < len(level):
-            path.append((sibling > index, level[sibling]))
-        pairs = zip(level[::2], level[1::2], strict=False)
-        odd = level[-1:] if len(level) % 2 else []
-        level = [Digest(sha256(_NODE + a + b).digest()) for a, b in pairs] + odd
-        index //= 2
-    return path
-
-
-def proves(leaf: Digest, path: Sequence[tuple[bool, Digest]], root: Digest) -> bool:
-    """Does this path lead from the leaf to the root?"""
-    node = sha256(_LEAF + leaf).digest()
-    for on_the_right, sibling in path:
-        pair = node + sibling if on_the_right else sibling + node
-        node = sha256(_NODE + pair).digest()
-    return node == root
 
 
 def payloads_of(turn: Turn) -> list[Payload]:
@@ -155,7 +140,8 @@ def payloads_of(turn: Turn) -> list[Payload]:
     found: list[Payload] = []
     gather(turn.input, found)
     for event in turn.events:
-        gather(event, found)
+        if _MAY_HOLD.get(type(event)) != ():  # most events hold none
+            gather(event, found)
     for send in turn.sends:
         gather(send, found)
     return found
@@ -190,3 +176,4 @@ def _holds(info: inspect.Type) -> bool:
 _MAY_HOLD: Final[dict[type, tuple[str, ...]]] = {}
 _WRITE_TURN: Final = writer_for(Turn)
 _WRITE_CHAINED: Final = writer_for(ChainedTurn)
+_WRITE_FRAME: Final = writer_for(ChainedFrame)

@@ -6,7 +6,7 @@ every hash still stands.
 
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final, final
+from typing import Any, Final, Literal, final
 
 from pawlflow.model.codec import decode, decode_trusted, encode, head
 from pawlflow.model.ids import Tenant
@@ -16,6 +16,7 @@ SCHEME_PLAIN: Final = 0  # sha256 over (domain, tenant, canonical bytes)
 SCHEME_KEYED: Final = 1  # HMAC under the instance key, when the payload codec is on
 PAYLOAD_BYTES_MAX: Final = 16 * 1024 * 1024  # one value; above it is refused at the door
 PARTS_MAX: Final = 1_000_000  # of a value made by an expression: a second's work to write
+TENANTS_MAX: Final = 4_096  # at work at one time
 _UNREAD: Final = object()
 
 
@@ -92,7 +93,13 @@ def address_of(data: bytes, tenant: Tenant) -> bytes:
     return b"\x00" + sha256(_before(tenant) + head(2, len(data)) + data).digest()
 
 
-@lru_cache(4096)  # tenants at work at one time
+@lru_cache(2 * TENANTS_MAX)
+def nothing(kind: Literal["map"] | None, tenant: Tenant) -> Payload:
+    """Null, or an empty map: the values that come most often."""
+    return Payload.of({} if kind == "map" else None, tenant)
+
+
+@lru_cache(TENANTS_MAX)
 def _before(tenant: Tenant) -> bytes:
     """What comes before the bytes; it depends on the tenant alone."""
     return head(4, 3) + encode("pawl.payload.1") + encode(tenant)

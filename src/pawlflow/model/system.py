@@ -8,10 +8,13 @@ keep the rules of inputs.py and events.py: tags never change, fields are only ap
 from hashlib import sha256
 from typing import Final
 
+from pawlflow.model.batches import BatchEvent, BatchInput
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import CellId, Digest, InstanceId, StepName, Tenant, WorkflowName
+from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
+from pawlflow.model.timed import Cron, TimedEvent, TimedInput
 
 SLOTS: Final = WorkflowName("$slots")
 TOPIC: Final = WorkflowName("$topic")
@@ -44,7 +47,7 @@ def registry_cell(tenant: Tenant) -> CellId:
     return CellId(tenant, REGISTRY, InstanceId(REGISTRY))
 
 
-# Inputs of slots, and the two answers that go to an instance
+# Inputs of slots; what they answer an instance is in inputs.py
 
 
 class AcquireSlot(Record, frozen=True, tag="slot.acquire", gc=False):
@@ -54,6 +57,7 @@ class AcquireSlot(Record, frozen=True, tag="slot.acquire", gc=False):
     key: InstanceId
     limit: int
     label: str
+    priority: int = 0  # higher ones go first
 
 
 class ReleaseSlot(Record, frozen=True, tag="slot.release", gc=False):
@@ -61,16 +65,6 @@ class ReleaseSlot(Record, frozen=True, tag="slot.release", gc=False):
 
     workflow: WorkflowName
     key: InstanceId
-
-
-class GrantSlot(Record, frozen=True, tag="slot.grant", gc=False):
-    """The slot is yours: begin."""
-
-
-class HoldInstance(Record, frozen=True, tag="slot.hold", gc=False):
-    """No slot is free; `ahead` instances wait in front of this one."""
-
-    ahead: int
 
 
 # Inputs of a topic
@@ -133,6 +127,25 @@ class PublishDefinition(Record, frozen=True, tag="definition.publish", gc=False)
     event: str | None  # that starts it
     condition: str | None
     by: str
+    schedule: Cron | None = None
+
+
+class StartChild(Record, frozen=True, tag="child.start", gc=False):
+    """Start the latest definition of a name as the child of an instance."""
+
+    name: WorkflowName
+    child: InstanceId
+    input: Payload
+    by: str
+    parent: Parent
+
+
+class StopChild(Record, frozen=True, tag="child.stop", gc=False):
+    """A child is no longer wanted. By the way of its start, so that it cannot come before that."""
+
+    name: WorkflowName
+    child: InstanceId
+    by: str
 
 
 # Events of slots
@@ -153,10 +166,11 @@ class SlotTaken(Record, frozen=True, tag="slot.taken", gc=False):
 
 
 class SlotQueued(Record, frozen=True, tag="slot.queued", gc=False):
-    """The instance waits for a slot, behind all who waited before."""
+    """The instance waits for a slot, behind all of its priority who waited before."""
 
     workflow: WorkflowName
     key: InstanceId
+    priority: int = 0
 
 
 class SlotReleased(Record, frozen=True, tag="slot.released", gc=False):
@@ -230,6 +244,29 @@ class DefinitionPublished(Record, frozen=True, tag="definition.published", gc=Fa
     event: str | None
     condition: str | None
     by: str
+    schedule: Cron | None = None
+
+
+class ChildStarted(Record, frozen=True, tag="child.started", gc=False):
+    """The child is on its way, under this definition."""
+
+    name: WorkflowName
+    child: InstanceId
+    definition: Digest
+
+
+class ChildRefused(Record, frozen=True, tag="child.refused", gc=False):
+    """Nothing is published under this name, or its family goes too deep; the parent is told."""
+
+    name: WorkflowName
+    child: InstanceId
+
+
+class ChildStopped(Record, frozen=True, tag="child.stopped", gc=False):
+    """The child is told that it is no longer wanted."""
+
+    name: WorkflowName
+    child: InstanceId
 
 
 SystemInput = (
@@ -242,6 +279,10 @@ SystemInput = (
     | EmitEvent
     | Continue
     | PublishDefinition
+    | StartChild
+    | StopChild
+    | TimedInput
+    | BatchInput
 )
 SystemEvent = (
     SlotLimited
@@ -255,4 +296,9 @@ SystemEvent = (
     | EventEmitted
     | EventRelayed
     | DefinitionPublished
+    | ChildStarted
+    | ChildRefused
+    | ChildStopped
+    | TimedEvent
+    | BatchEvent
 )

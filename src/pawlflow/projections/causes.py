@@ -2,17 +2,19 @@
 
 import msgspec
 
+from pawlflow.kernel.evolve import undone
 from pawlflow.kernel.state import (
     RANK_INSTANCE,
     RANK_STEP,
     RANK_UNDO,
-    RUNNING,
     Instance,
     key_of,
     next_deadline,
 )
+from pawlflow.kernel.units import RUNNING, Unit
 from pawlflow.model.events import (
     Event,
+    InstanceCreated,
     InstanceStarted,
     InstanceStopping,
     StepBackedOff,
@@ -23,6 +25,7 @@ from pawlflow.model.events import (
 )
 from pawlflow.model.ids import StepKey
 from pawlflow.model.inputs import Input, Receipt, Tick
+from pawlflow.model.intents import Direction
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -35,8 +38,8 @@ class Place(msgspec.Struct, frozen=True):
 class Causes(msgspec.Struct):
     """What has been asked for so far, and which clocks were set, each with its place."""
 
-    calls: dict[tuple[StepKey, int], Place] = {}
-    clocks: dict[tuple[int, int], Place] = {}  # (rank, step), as in the deadline heap
+    calls: dict[tuple[StepKey, int], Place] = {}  # of executors and children
+    clocks: dict[tuple[int, int], Place] = {}  # (rank, unit's place), as in the deadline heap
 
     def of(self, before: Instance, incoming: Input) -> Place | None:
         """Where the cause of an input lies, asked before its turn is applied. None: outside."""
@@ -48,20 +51,26 @@ class Causes(msgspec.Struct):
     def see(self, state: Instance, event: Event, place: Place) -> None:
         """Remember what an event, which the state has just seen, may cause later."""
         match event:
-            case StepStarted(step=step, attempt=attempt):
-                self.calls[key_of(state, state.unit(step), "do"), attempt] = place
-                self.clocks[RANK_STEP, step] = place
-            case UndoStarted(step=step, attempt=attempt):
-                self.calls[key_of(state, state.unit(step), "undo"), attempt] = place
-                self.clocks[RANK_UNDO, step] = place
-            case StepWaiting(step=step) | StepBackedOff(step=step):
-                self.clocks[RANK_STEP, step] = place
-            case UndoBackedOff(step=step):
-                self.clocks[RANK_UNDO, step] = place
-            case InstanceStarted():
+            case StepStarted(step=step, item=item):
+                self.ask(state, state.at(step, item), "do", place)
+            case UndoStarted():
+                self.ask(state, undone(state, event), "undo", place)
+            case StepWaiting(step=step, item=item, kind="child"):
+                self.ask(state, state.at(step, item), "do", place)
+            case StepWaiting(step=step, item=item) | StepBackedOff(step=step, item=item):
+                self.clocks[RANK_STEP, state.at(step, item).place] = place
+            case UndoBackedOff():
+                self.clocks[RANK_UNDO, undone(state, event).place] = place
+            case InstanceCreated() | InstanceStarted():
                 self.clocks[RANK_INSTANCE, -1] = place
             case InstanceStopping():  # the grace of what still runs
-                running = (step for step in state.open if state.unit(step).status == RUNNING)
-                self.clocks |= {(RANK_STEP, step): place for step in running}
+                running = (at for at in state.open if state.unit(at).status == RUNNING)
+                self.clocks |= {(RANK_STEP, at): place for at in running}
             case _:
                 pass
+
+    def ask(self, state: Instance, unit: Unit, direction: Direction, place: Place) -> None:
+        """An attempt was asked for: its receipt answers it, or its clock runs out."""
+        attempt = unit.attempt if direction == "do" else unit.undo_attempt
+        self.calls[key_of(state, unit, direction), attempt] = place
+        self.clocks[RANK_STEP if direction == "do" else RANK_UNDO, unit.place] = place

@@ -5,13 +5,20 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from pawlflow.kernel.state import STATUS_NAMES, Instance
+from pawlflow.kernel.budget import plain_amount
+from pawlflow.kernel.children import child_id
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.system.starting import asking
+from pawlflow.kernel.units import FANNED, STATUS_NAMES
+from pawlflow.model import budgets
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import NO_ITEM, TimeMs
 from pawlflow.model.payload import Payload
+from pawlflow.projections.again import AGAIN, Sentence
+from pawlflow.projections.budgets import amounts_text, held_text
 from pawlflow.projections.plain import time_told, value_of
-from pawlflow.projections.story import Story, walk
+from pawlflow.projections.story import Story, unit_of, walk
 
 Topic = Literal["start", "step", "settled", "cancelled", "pause", "stop", "undo", "end"]
 NAMES_MAX: Final = 4  # in one sentence; the rest is counted
@@ -19,29 +26,34 @@ WORDS_MAX: Final = 300  # of somebody else's text in one sentence
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """One thing that happened, in words. `step` is -1 for what concerns the instance."""
+    """One thing that happened, in words. `place` is -1 for what concerns the instance."""
 
     turn: int
     at: TimeMs
     topic: Topic
-    step: int
+    place: int  # of the step or item
     text: str
     passing: bool = False  # says nothing more once something else has happened to the step
 
 
-def facts_of(story: Story) -> Iterator[Fact]:
-    """Every fact of a story, in order."""
+Keep = Callable[[Topic, int], bool]  # is a topic wanted, of what is at this place?
+
+
+def facts_of(story: Story, keep: Keep) -> Iterator[Fact]:
+    """The facts of a story that are wanted, in order; others are not even put into words."""
     for turn, event, state in walk(story):
-        text = sentence(state, event)
+        topic, unit = TOPICS.get(type(event), "step"), unit_of(state, event)
+        place = -1 if unit is None else unit.place
+        text = sentence(state, event) if keep(topic, place) else ""
         if text:
-            topic = TOPICS.get(type(event), "step")
-            step: int = getattr(event, "step", -1)
             passing = isinstance(event, ev.StepStarted | ev.UndoStarted)
-            yield Fact(turn.number, state.now, topic, step, text, passing)
+            yield Fact(turn.number, state.now, topic, place, text, passing)
 
 
 TOPICS: Final[dict[type, Topic]] = {
     ev.InstanceCreated: "start",
+    ev.InstanceDue: "start",
+    ev.InstanceGranted: "start",
     ev.InstanceQueued: "start",
     ev.StepSucceeded: "settled",
     ev.StepSkipped: "settled",
@@ -68,10 +80,10 @@ def sentence(state: Instance, event: ev.Event) -> str:
 
 
 def name_of(state: Instance, event: Any) -> str:
-    """The step that an event is about."""
-    name = state.plan.steps[event.step].name
-    item = getattr(event, "item", -1)
-    return name if item < 0 else f"{name}[{item}]"
+    """The step or item that an event is about."""
+    unit = unit_of(state, event)
+    assert unit is not None, "only what is about a step has a name"
+    return state.name_of(unit)
 
 
 def blame(failure: Failure | None) -> str:
@@ -99,13 +111,40 @@ def listed(names: Sequence[str]) -> str:
     """Some names; many are counted."""
     more = len(names) - NAMES_MAX
     shown = ", ".join(names[:NAMES_MAX])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return f"{shown} and {more:,} more" if more > 0 else shown
+
+
+def named(state: Instance, places: Sequence[int]) -> str:
+    """The names of some steps and items; many are counted, not put together."""
+    first = [state.name_of(state.unit(place)) for place in places[:NAMES_MAX]]
+    return listed([*first, *[""] * (len(places) - len(first))])
+
+
+def created(state: Instance, event: ev.InstanceCreated) -> str:
+    """Somebody started it, or the step of another instance did."""
+    what = f"{state.plan.workflow} v{state.plan.version}"
+    if event.parent is None:
+        later = "" if event.start_at is None else f", to begin at {time_told(event.start_at)}"
+        return f"{event.by} started {what}{later}"
+    parent = event.parent
+    asked = f"{parent.step} of {parent.workflow} {parent.key}"
+    again = f", in attempt {parent.attempt}" if parent.attempt > 1 else ""
+    return f"{asked} started {what} as its child, for {event.by}{again}"
+
+
+def fanned(state: Instance, event: ev.StepFanned) -> str:
+    """How many items a step has."""
+    name, limit = name_of(state, event), state.plan.steps[event.step].limit
+    items = "1 item" if event.size == 1 else f"{event.size:,} items"
+    return f"{name} has {items}" + (f", {limit:,} at a time" if limit < event.size else "")
 
 
 def ready(state: Instance, event: ev.StepReady) -> str:
     """A step was let go by the dependency that was done last."""
-    ended = {need: state.unit(need).ended or 0 for need in state.plan.steps[event.step].needs}
     name = name_of(state, event)
+    if event.item != NO_ITEM:
+        return f"{name} was ready"
+    ended = {need: state.unit(need).ended or 0 for need in state.plan.steps[event.step].needs}
     if not ended:
         return f"{name} needs no other step, so it was ready at once"
     last = [state.plan.steps[need].name for need, at in ended.items() if at == max(ended.values())]
@@ -122,14 +161,17 @@ def started(state: Instance, event: ev.StepStarted) -> str:
 
 def waiting(state: Instance, event: ev.StepWaiting) -> str:
     """A wait was opened."""
-    plan = state.plan.steps[event.step]
-    role = state.unit(event.step).role or (plan.gate.role if plan.gate else None)
-    what = {
-        "approval": f"asked for approval by {role or 'anybody'}",
-        "event": f"began to wait for {plan.event}",
-        "timer": "began to sleep",
-        "child": "began to wait for its child workflow",
-    }[event.kind]
+    plan, unit = state.plan.steps[event.step], state.at(event.step, event.item)
+    role = unit.role or (plan.gate.role if plan.gate else None)
+    match event.kind:
+        case "approval":
+            what = f"asked for approval by {role or 'anybody'}"
+        case "event":
+            what = f"began to wait for {plan.event}"
+        case "timer":
+            what = "began to sleep"
+        case _:
+            what = f"started its child {plan.target} {child_id(state, unit)}"
     until = "" if event.until is None else f", until {time_told(event.until)}"
     return f"{name_of(state, event)} {what}{until}"
 
@@ -137,15 +179,30 @@ def waiting(state: Instance, event: ev.StepWaiting) -> str:
 def succeeded(state: Instance, event: ev.StepSucceeded) -> str:
     """A step is done."""
     plan, name = state.plan.steps[event.step], name_of(state, event)
+    fan = state.fans.get(event.step)
+    if fan is not None and event.item == NO_ITEM:
+        return f"{name} was done: all of its {fan.size:,} items were settled"
     if plan.attempted:
         return f"{name} succeeded on attempt {event.attempt}"
+    if plan.kind == "workflow":
+        return f"the child of {name} completed, in attempt {event.attempt}"
+    if plan.kind == "emit":
+        return f"{name} emitted {plan.event}"
     return f"{name} slept its time" if plan.kind == "sleep" else f"{plan.event} came for {name}"
 
 
 def tried(state: Instance, event: Any) -> str:
     """What failed: an attempt, a wait, or the step before any attempt."""
     name = name_of(state, event)
-    return f"attempt {event.attempt} of {name} failed" if event.attempt else f"{name} failed"
+    made = event.attempt and event.failure.code != "budget.exceeded"
+    return f"attempt {event.attempt} of {name} failed" if made else f"{name} failed"
+
+
+def failed(state: Instance, event: ev.StepFailed) -> str:
+    """A step or item failed; with an item its step does."""
+    if event.step in state.fans and event.item == NO_ITEM:
+        return f"with it {name_of(state, event)} failed"
+    return f"{tried(state, event)} ({blame(event.failure)}), for good"
 
 
 def skipped(state: Instance, event: ev.StepSkipped) -> str:
@@ -164,8 +221,21 @@ def resumed(state: Instance, event: ev.StepResumed) -> str:
     return f"{event.by} {done}{remark(event.comment)}"
 
 
-def person(event: ev.GateVoted | ev.GateGranted | ev.GateRejected) -> str:
-    """Who decided, and as what."""
+def held(state: Instance, event: budgets.StepHeld) -> str:
+    """An attempt would have cost more than there is."""
+    shown = value_of(event.shown)
+    why = f"its limit of {event.unit}" if shown is None else held_text(shown)
+    return f"{name_of(state, event)} was held by the budget: {why}"
+
+
+def warned(state: Instance, event: budgets.BudgetWarned) -> str:
+    """A soft limit was passed."""
+    soft, amount = (plain_amount(n or 0) for n in (state.plan.budget[event.unit][0], event.micros))
+    return f"{event.unit} passed its soft limit of {soft}: {amount} are spent or reserved"
+
+
+def person(event: Any) -> str:
+    """Who spoke, and as what."""
     return event.by if event.role is None else f"{event.by} ({event.role})"
 
 
@@ -177,8 +247,8 @@ def stopping(state: Instance, event: ev.InstanceStopping) -> str:
         return f"so the instance {ends}; {then}"
     if event.failure is None:
         return f"{event.by} cancelled the instance{remark(event.comment)}; {then}"
-    units = [state.unit(step) for step in sorted(state.open)]
-    names = [f"{state.plan.steps[u.step].name} ({STATUS_NAMES[u.status]})" for u in units]
+    units = [unit for unit in map(state.unit, sorted(state.open)) if unit.status != FANNED]
+    names = [f"{state.name_of(u)} ({STATUS_NAMES[u.status]})" for u in units]
     still = f" while these were open: {listed(names)}" if names else ""
     return f"the instance itself failed ({blame(event.failure)}){still}; {then}"
 
@@ -191,8 +261,17 @@ def late(state: Instance, event: ev.LateSuccess) -> str:
 
 def compensating(state: Instance, _: ev.CompensationStarted) -> str:
     """Undoing began."""
-    names = [state.plan.steps[step].name for step in reversed(state.undo_list)]
-    return f"compensation began, to undo {listed(names)}" if names else "there was nothing to undo"
+    if not state.undo_list:
+        return "there was nothing to undo"
+    return f"compensation began, to undo {named(state, state.undo_list[::-1])}"
+
+
+def queued(state: Instance, event: ev.InstanceQueued) -> str:
+    """It had to wait in line."""
+    if not event.held:
+        return ""
+    many = "as many as may had started, so it was queued"
+    return many if asking(state) == "rate" else "no slot was free, so it was queued"
 
 
 def delivered(state: Instance, event: ev.EventDelivered) -> str:
@@ -200,25 +279,38 @@ def delivered(state: Instance, event: ev.EventDelivered) -> str:
     return f"the event {event.event} was delivered to {name_of(state, event)}"
 
 
-SENTENCES: Final[dict[type, str | Callable[[Instance, Any], str]]] = {
-    ev.InstanceCreated: lambda s, e: f"{e.by} started {s.plan.workflow} v{s.plan.version}",
-    ev.InstanceQueued: lambda _, e: "no slot was free, so it was queued" if e.held else "",
+SENTENCES: Final[dict[type, Sentence]] = {
+    ev.InstanceCreated: created,
+    ev.InstanceDue: "its time to start came",
+    ev.InstanceGranted: "it got its slot",
+    ev.InstanceQueued: queued,
     ev.InstanceStarted: "",
+    ev.StepFanned: fanned,
     ev.StepReady: ready,
     ev.StepStarted: started,
     ev.StepWaiting: waiting,
     ev.StepSucceeded: succeeded,
+    budgets.StepHeld: held,
+    budgets.StepUnheld: lambda s, e: f"{name_of(s, e)} fits into the budget now",
+    budgets.BudgetRaised: lambda s, e: (
+        f"{person(e)} raised the hard limit to {amounts_text(e.limits)} "
+        f"for {name_of(s, e)}{remark(e.comment)}"
+    ),
+    budgets.BudgetSpent: lambda s, e: (
+        f"attempt {e.attempt} of {name_of(s, e)} cost {amounts_text(e.usage)} all the same"
+    ),
+    budgets.BudgetWarned: warned,
     ev.StepBackedOff: lambda s, e: (
-        f"{tried(s, e)} ({blame(e.failure)}); retry {s.unit(e.step).retries} of "
+        f"{tried(s, e)} ({blame(e.failure)}); retry {s.at(e.step, e.item).retries} of "
         f"{s.plan.steps[e.step].retry.max_retries} is due at {time_told(e.retry_at)}"
     ),
     ev.StepRequeued: "",
     ev.StepCorrecting: lambda s, e: (
         f"the result of attempt {e.attempt} of {name_of(s, e)} was refused "
-        f"({blame(e.failure)}); correction {s.unit(e.step).corrections} of "
+        f"({blame(e.failure)}); correction {s.at(e.step, e.item).corrections} of "
         f"{s.plan.steps[e.step].max_corrections} follows"
     ),
-    ev.StepFailed: lambda s, e: f"{tried(s, e)} ({blame(e.failure)}), for good",
+    ev.StepFailed: failed,
     ev.StepSkipped: skipped,
     ev.StepEscalated: lambda s, e: f"{tried(s, e)} ({blame(e.failure)}): a human must decide",
     ev.StepResumed: resumed,
@@ -229,6 +321,8 @@ SENTENCES: Final[dict[type, str | Callable[[Instance, Any], str]]] = {
         f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}, which opened it"
     ),
     ev.GateRejected: lambda s, e: f"{person(e)} rejected {name_of(s, e)}{remark(e.comment)}",
+    ev.ReviewClaimed: lambda s, e: f"{person(e)} claimed {name_of(s, e)}{remark(e.comment)}",
+    **AGAIN,
     ev.SignalReceived: "",
     ev.SignalTaken: "",
     ev.EventDelivered: delivered,

@@ -1,11 +1,19 @@
 """Outlook: what an instance waits for or how it ended, and the command that comes next."""
 
+from itertools import chain
+from shlex import quote
 from typing import Final
 
-from pawlflow.kernel.state import (
+from pawlflow.kernel.children import child_id
+from pawlflow.kernel.ladder import rung_of
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.summary import instance_state
+from pawlflow.kernel.system.starting import asking
+from pawlflow.kernel.units import (
     BACKOFF,
     CORRECTING,
     ESCALATED,
+    FANNED,
     READY,
     RUNNING,
     SKIPPED,
@@ -14,20 +22,22 @@ from pawlflow.kernel.state import (
     UNDO_FAILED,
     WAITING,
     Closing,
-    Instance,
     Unit,
 )
-from pawlflow.kernel.summary import instance_state
-from pawlflow.projections.facts import blame, listed
+from pawlflow.model.ids import NO_ITEM
+from pawlflow.projections.budgets import held_text, held_told
+from pawlflow.projections.facts import blame, listed, named
 from pawlflow.projections.plain import time_told
+from pawlflow.projections.queues import Standing, standing_words
 from pawlflow.projections.story import Told
+from pawlflow.projections.units import blamed, items_told
 
-PRESSING: Final = (ESCALATED, WAITING, BACKOFF, RUNNING, CORRECTING, READY)  # people first
+PRESSING: Final = (ESCALATED, WAITING, BACKOFF, RUNNING, CORRECTING, READY, FANNED)  # people first
 PRESSING_MAX: Final = 5  # told one by one; more are counted
 UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 
 
-def outlook(told: Told, now: int | None) -> tuple[str, list[str]]:
+def outlook(told: Told, now: int | None, standing: Standing | None = None) -> tuple[str, list[str]]:
     """What comes now, in words, and what may be done about it, the most useful first."""
     state = told.state
     if state.outcome is not None and state.closed is not None:
@@ -35,16 +45,32 @@ def outlook(told: Told, now: int | None) -> tuple[str, list[str]]:
     if state.closing is not None:
         return winding_down(told, now)
     if state.started is None:
-        words = "waits for a free slot" if state.queued else "has not begun"
-        since = when(state.now if state.created is None else state.created, now)
-        return f"the instance {words}, since {since}", [watch(told)]
+        return not_begun(told, now, standing)
     return going_on(told, now)
 
 
+def not_begun(told: Told, now: int | None, standing: Standing | None) -> tuple[str, list[str]]:
+    """An instance that waits for its time, or in a line."""
+    state = told.state
+    if state.start_at is not None:
+        cancel = f"pawl cancel {told.id} --by NAME"
+        return f"the instance starts at {when(state.start_at, now)}", [watch(told), cancel]
+    words = QUEUED.get(asking(state), "waits for a free slot") if state.queued else "has not begun"
+    if standing is not None:
+        starts = "" if standing.starts_at is None else when(standing.starts_at, now)
+        words = standing_words(standing, starts)
+    since = when(state.now if state.created is None else state.created, now)
+    return f"the instance {words}, since {since}", [watch(told)]
+
+
+QUEUED: Final = {"rate": "waits for its rate"}
+
+
 def pressing(state: Instance) -> list[Unit]:
-    """The open steps that a person would ask about first."""
-    units = [state.unit(step) for step in sorted(state.open)]
-    return sorted(units, key=lambda unit: PRESSING.index(unit.status))[:PRESSING_MAX]
+    """The open steps and items that a person would ask about first."""
+    units = sorted(map(state.unit, state.open), key=lambda unit: (unit.step, unit.item))
+    alone = [unit for unit in units if unit.status != FANNED or not state.fans[unit.step].open]
+    return sorted(alone, key=lambda unit: urgency(unit)[0])[:PRESSING_MAX]
 
 
 def when(at: int, now: int | None) -> str:
@@ -79,16 +105,23 @@ def ended(told: Told) -> tuple[str, list[str]]:
     look = f"pawl show {told.id}"
     took = distance((state.closed or 0) - (state.started or 0))
     if state.closing is None:
-        done, left = state.counts[SUCCEEDED], state.counts[SKIPPED]
-        skipped = f", {left} skipped" if left else ""
-        return f"it completed after {took}: {done} of its steps done{skipped}", [look]
+        return f"it completed after {took}: {done_told(state)}", [look]
     text = f"{verdict(state, state.closing)}; rollback {state.rollback}"
-    stuck = [unit for unit in state.units if unit is not None and unit.undo == UNDO_FAILED]
+    units = chain(filter(None, state.units), state.items.values())
+    stuck = [unit.place for unit in units if unit.undo == UNDO_FAILED]
     if stuck:
-        names = [state.plan.steps[unit.step].name for unit in stuck]
-        hint = f"undo {listed(names)} by hand; see undo_error in: {look} --json"
-        return f"{text}: {listed(names)} could not be undone", [hint, look]
+        names = named(state, stuck)
+        hint = f"undo {names} by hand; see undo_error in: {look} --json"
+        return f"{text}: {names} could not be undone", [hint, look]
     return text, list(dict.fromkeys([advice(state, state.closing, look), look]))
+
+
+def done_told(state: Instance) -> str:
+    """How many steps were done, and how many items of them."""
+    statuses = [unit.status for unit in state.units if unit is not None]
+    done, left = statuses.count(SUCCEEDED), state.counts[SKIPPED]
+    items = f" and {state.counts[SUCCEEDED] - done:,} items" if state.fans else ""
+    return f"{done} of its steps{items} done" + (f", {left:,} skipped" if left else "")
 
 
 def verdict(state: Instance, closing: Closing) -> str:
@@ -96,9 +129,10 @@ def verdict(state: Instance, closing: Closing) -> str:
     if closing.failure is None:
         return f"{closing.by} cancelled it"
     reason = blame(closing.failure)
-    if closing.step < 0:
+    unit = blamed(state)
+    if unit is None:
         return f"the instance itself failed ({reason})"
-    name, attempts = state.plan.steps[closing.step].name, state.unit(closing.step).attempt
+    name, attempts = state.name_of(unit), unit.attempt
     if closing.outcome == "cancelled":
         return f"{closing.by} rejected {name}, which cancelled the instance"
     tries = f" after {attempts} attempt{'s' if attempts > 1 else ''}" if attempts else ""
@@ -109,9 +143,17 @@ def advice(state: Instance, closing: Closing, look: str) -> str:
     """What error to look at, and what usually helps."""
     if closing.failure is None or closing.outcome == "cancelled":
         return look
-    step = None if closing.step < 0 else state.plan.steps[closing.step].name
-    where = "error" if step is None else f"steps.{step}.error"
+    unit = blamed(state)
+    if unit is not None and unit.attempt and state.plan.steps[unit.step].kind == "workflow":
+        return f"pawl why {child_id(state, unit)}"
+    where = "error" if unit is None else f"{path_of(state, unit)}.error"
     return f"{ADVICE[closing.failure.kind]}; see {where} in: {look} --json"
+
+
+def path_of(state: Instance, unit: Unit) -> str:
+    """Where the object of `show` tells of a unit."""
+    name = state.name_of(unit)
+    return f"steps.{name}" if unit.item == NO_ITEM else f'steps["{name}"]'
 
 
 ADVICE: Final[dict[str, str]] = {
@@ -132,11 +174,14 @@ ADVICE: Final[dict[str, str]] = {
 def winding_down(told: Told, now: int | None) -> tuple[str, list[str]]:
     """An instance whose outcome is decided: attempts are being stopped, or work undone."""
     state = told.state
-    if state.undoing is not None:
-        unit = state.unit(state.undoing)
-        return f"{undoing(told, unit, now)}{undo_rest(state)}", [watch(told)]
-    running = [state.unit(step) for step in sorted(state.open)]
-    names = listed([state.plan.steps[unit.step].name for unit in running])
+    if state.undoing:
+        units = [state.unit(place) for place in state.undoing]
+        texts = [undoing(told, unit, now) for unit in units[:PRESSING_MAX]]
+        more = len(units) - len(texts)
+        texts += [f"{more} more are being undone"] if more else []
+        return f"{'; '.join(texts)}{undo_rest(state)}", [watch(told)]
+    running = [state.unit(place) for place in sorted(state.open)]
+    names = named(state, [unit.place for unit in running])
     until = max((unit.until for unit in running if unit.until is not None), default=None)
     limit = "" if until is None else f", at most until {when(until, now)}"
     return f"it stops, and waits for the attempts of {names} to end{limit}", [watch(told)]
@@ -144,19 +189,18 @@ def winding_down(told: Told, now: int | None) -> tuple[str, list[str]]:
 
 def undoing(told: Told, unit: Unit, now: int | None) -> str:
     """The undo in flight."""
-    name = told.state.plan.steps[unit.step].name
+    name = told.state.name_of(unit)
     if unit.undo == UNDO_BACKOFF and unit.undo_until is not None:
         due = when(unit.undo_until, now)
         return f"undoing {name} is tried again at {due}, after {blame(unit.undo_failure)}"
-    since = when(told.undo_since[unit.step], now)
+    since = when(told.undo_since[unit.place], now)
     return f"attempt {unit.undo_attempt} to undo {name} has run since {since}"
 
 
 def undo_rest(state: Instance) -> str:
-    """What is still to be undone after this one."""
-    rest = [state.plan.steps[step].name for step in reversed(state.undo_list)]
-    others = [name for name in rest if state.plan.index[name] != state.undoing]
-    return f"; still to be undone: {listed(others)}" if others else ""
+    """What is still to be undone after this."""
+    rest = state.undo_list[::-1]
+    return f"; still to be undone: {named(state, rest)}" if rest else ""
 
 
 # Open
@@ -166,9 +210,12 @@ def going_on(told: Told, now: int | None) -> tuple[str, list[str]]:
     """An instance with open steps: what each waits for, and who can move it."""
     state = told.state
     units = pressing(state)
-    texts = [open_step(told, unit, now) for unit in units]
-    more = len(state.open) - len(units)
-    texts += [f"{more} more steps are open"] if more else []
+    fans = [unit for unit in map(state.unit, sorted(state.open)) if unit.status == FANNED]
+    texts = [open_fan(state, unit) for unit in fans if state.fans[unit.step].open]
+    more = len(state.open) - len(units) - len(texts)
+    texts = [*texts[:PRESSING_MAX], *(open_step(told, unit, now) for unit in units)]
+    kinds = "steps and items" if state.fans else "steps"
+    texts += [f"{more:,} more {kinds} are open"] if more > 0 else []
     hints = list(dict.fromkeys(hint for unit in units for hint in hints_for(told, unit)))
     hints = hints or [watch(told)]
     if not state.paused:
@@ -177,23 +224,71 @@ def going_on(told: Told, now: int | None) -> tuple[str, list[str]]:
     return "; ".join([held, *texts]), [f"pawl unpause {told.id} --by NAME", *hints]
 
 
+def open_fan(state: Instance, whole: Unit) -> str:
+    """How far the items of a step are; if none can go on by itself, those that hold it up."""
+    fan, name = state.fans[whole.step], state.name_of(whole)
+    counts = items_told(state, fan)
+    others = [f"{counts[word]:,} {word}" for word in ("failed", "skipped") if counts[word]]
+    rest = f" ({', '.join(others)})" if others else ""
+    text = f"{counts['done']:,} of {fan.size:,} items of {name} are done{rest}"
+    if counts["running"]:
+        return text
+    held = [unit for unit in map(state.unit, sorted(state.open)) if unit.step == whole.step]
+    items = sorted((unit for unit in held if unit is not whole), key=urgency)
+    return f"{text}, held up by {named(state, [unit.place for unit in items])}"
+
+
+def urgency(unit: Unit) -> tuple[int, int]:
+    """Those that a human must decide go first."""
+    return 0 if unit.held else PRESSING.index(unit.status), unit.item
+
+
 def open_step(told: Told, unit: Unit, now: int | None) -> str:
-    """One open step: what it does or waits for, since when and until when."""
-    plan = told.state.plan.steps[unit.step]
-    since = f"since {when(told.since[unit.step], now)}"
+    """One open step or item: what it does or waits for, since when and until when."""
+    plan, name = told.state.plan.steps[unit.step], told.state.name_of(unit)
+    since = f"since {when(told.since[unit.place], now)}"
     until = "" if unit.until is None else when(unit.until, now)
     if unit.status == RUNNING:
         limit = f", and times out at {until}" if until else ""
-        return f"attempt {unit.attempt} of {plan.name} ({plan.target}) has run {since}{limit}"
+        return f"attempt {unit.attempt} of {name} ({plan.target}) has run {since}{limit}"
     if unit.status == BACKOFF:
         again = f"attempt {unit.attempt + 1}" if plan.attempted else "its next wait"
-        return f"{plan.name} backs off: {again} is due at {until}, after {blame(unit.failure)}"
+        return f"{name} backs off: {again} is due at {until}, after {blame(unit.failure)}"
     if unit.status == WAITING:
-        return f"{plan.name} {awaited(told, unit)} {since}" + (f", until {until}" if until else "")
+        limit = f", until {until}" if until else ""
+        return f"{name} {awaited(told, unit)} {since}{limit}{claimed(unit)}"
     if unit.status == ESCALATED:
-        return f"{plan.name} waits for a human's decision {since}, after {blame(unit.failure)}"
+        reason = f"after {blame(unit.failure)}{rung_text(told.state, unit, until)}{claimed(unit)}"
+        return f"{name} waits for a human's decision {since}, {reason}"
     next_ = "to be corrected" if unit.status == CORRECTING else "ready"
-    return f"{plan.name} is {next_}, and waits{free_place(told.state)} {since}"
+    if unit.held:
+        held = f"since {when(unit.asked_at or 0, now)}"
+        why = held_text(held_told(told.state, unit))
+        return f"{name} is {next_}, but held by the budget {held}: {why}{claimed(unit)}"
+    gates = [] if unit.order else gates_of(told.state, unit)
+    what = f" for {listed(gates)} to agree" if gates else free_place(told.state)
+    return f"{name} is {next_}, and waits{what} {since}"
+
+
+def gates_of(state: Instance, unit: Unit) -> list[str]:
+    """The gates that have not agreed to what a step would do."""
+    gates = (state.unit(gate) for gate in state.plan.guarded_by.get(unit.step, ()))
+    return [state.name_of(gate) for gate in gates if gate.status not in (SUCCEEDED, SKIPPED)]
+
+
+def rung_text(state: Instance, unit: Unit, until: str) -> str:
+    """Who is asked about an escalation, and who comes after them."""
+    rung = rung_of(state, unit)
+    if rung is None:
+        return ""
+    above = state.plan.ladder[unit.level :]
+    then = f", and from {until} on {above[0].role}" if above and until else ""
+    return f"; {rung.role} is asked (level {unit.level}){then}"
+
+
+def claimed(unit: Unit) -> str:
+    """Who looks after a review, if anybody said so."""
+    return "" if unit.claimed_by is None else f"; {unit.claimed_by} looks after it"
 
 
 def free_place(state: Instance) -> str:
@@ -211,7 +306,7 @@ def awaited(told: Told, unit: Unit) -> str:
         case "timer":
             return "sleeps"
         case "child":
-            return "waits for its child workflow"
+            return f"waits for its child {plan.target} {child_id(told.state, unit)}"
         case _:
             return f"waits for approval{asked(told, unit)}"
 
@@ -232,18 +327,34 @@ def asked(told: Told, unit: Unit) -> str:
 
 
 def hints_for(told: Told, unit: Unit) -> list[str]:
-    """The commands that move an open step on."""
-    plan = told.state.plan.steps[unit.step]
+    """The commands that move an open step or item on, as a shell takes them."""
+    plan, name = told.state.plan.steps[unit.step], told.state.name_of(unit)
     if unit.status == ESCALATED:
-        target = f"{told.id} {plan.name}"
-        other = [f"pawl reassign {target} --to ROLE --by NAME"] if plan.kind != "run" else []
-        edited = [f"pawl retry {target} --with '{{...}}' --by NAME"] if plan.attempted else []
-        stop = f"pawl cancel {told.id} --by NAME"
-        return [f"pawl resume {target} --by NAME", *edited, *other, stop]
-    if unit.status != WAITING or unit.wait in ("timer", "child"):
+        target = f"{told.id} {quote(name)}"
+        rung = rung_of(told.state, unit)
+        by = "--by NAME" if rung is None else f"--by NAME --role {rung.role}"
+        other = [f"pawl reassign {target} --to ROLE {by}"] if plan.kind != "run" else []
+        edited = [f"pawl retry {target} --with '{{...}}' {by}"] if plan.attempted else []
+        return [f"pawl resume {target} {by}", *edited, *other, f"pawl cancel {told.id} {by}"]
+    if unit.held:
+        return budget_hints(told, unit)
+    if unit.status == WAITING and unit.wait == "child":
+        return [f"pawl why {child_id(told.state, unit)}", watch(told)]
+    if unit.status != WAITING or unit.wait == "timer":
         return [watch(told)]
     if unit.wait == "event":
         return [f"pawl signal {told.id} {plan.event} --data '{{...}}'"]
     role = unit.role or (plan.gate.role if plan.gate else None)
-    decide = f"{told.id}/{plan.name} --by NAME" + (f" --role {role}" if role else "")
+    decide = quote(f"{told.id}/{name}") + " --by NAME" + (f" --role {role}" if role else "")
     return [f"pawl review approve {decide}", f"pawl review reject {decide}"]
+
+
+def budget_hints(told: Told, unit: Unit) -> list[str]:
+    """What may be done about a step that the budget holds: raise the limit, or do without it."""
+    place = quote(f"{told.id}/{told.state.name_of(unit)}")
+    held = held_told(told.state, unit)
+    limits = f'{{"{held["unit"]}": {held["needed"]}}}'
+    return [
+        f"pawl review approve {place} --by NAME --limits '{limits}'",
+        f"pawl review reject {place} --by NAME",
+    ]

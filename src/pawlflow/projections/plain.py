@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from pawlflow.kernel.state import Instance
 from pawlflow.model.failure import Failure
 from pawlflow.model.payload import Payload
 
@@ -30,23 +29,6 @@ def failure_told(failure: Failure | None) -> dict[str, Any] | None:
     if is_erased(failure.detail):
         return told | {"message": None, "findings": [], "erased": True}
     return told | {"message": failure.message, "findings": failure.findings}
-
-
-def error_told(state: Instance) -> dict[str, Any] | None:
-    """What decided the failure, as `kernel.summary.error_of`, but also once its words are gone."""
-    closing = state.closing
-    if closing is None or closing.failure is None:
-        return None
-    unit = state.units[closing.step] if closing.step >= 0 else None
-    words = value_of(closing.failure.detail)
-    told: dict[str, Any] = {
-        "step": None if unit is None else state.plan.steps[closing.step].name,
-        "class": closing.failure.kind,
-        "code": closing.failure.code,
-        "message": words and words["message"],
-        "attempts": 0 if unit is None else unit.attempt,
-    }
-    return told if words else told | {"erased": True}
 
 
 def time_told(ms: int | None) -> str | None:

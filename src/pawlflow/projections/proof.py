@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from pawlflow.definition.canonical import hash_of_bytes
+from pawlflow.definition.plan import Plan, plan_of
 from pawlflow.kernel.heads import facts_of, questions_changed
-from pawlflow.kernel.plan import Plan, plan_of
-from pawlflow.kernel.replay import Difference, read_turn, verify, verify_turn
+from pawlflow.kernel.replay import read_turn
 from pawlflow.kernel.snapshot import sealed_state, snapshot_payloads
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, new_cell
@@ -26,8 +26,11 @@ from pawlflow.model.ids import CellId, Digest, Tenant, TimeMs
 from pawlflow.model.payload import Payload, PayloadError, verified
 from pawlflow.model.records import read
 from pawlflow.model.system import DefinitionPublished
+from pawlflow.projections.orphans import SAID, note_orphans, row_of
+from pawlflow.projections.proof_index import lost_from
 from pawlflow.projections.reading import take_in
 from pawlflow.projections.story import Story
+from pawlflow.projections.verify import Difference, verify, verify_turn
 from pawlflow.store import port
 from pawlflow.store.check import genesis
 from pawlflow.store.port import SHARDS, Entry, Head, Ref, ShardHead, Store, StoreError, position
@@ -104,6 +107,8 @@ class Proof:
         self.reviews: dict[tuple[Tenant, Ref, str], tuple[Any, ...]] = {}
         self.published: dict[tuple[Tenant, str, int], tuple[Digest, TimeMs]] = {}
         self.dispositions: dict[Tenant, int] = {}  # of every tenant there is
+        self.late: dict[Ref, list[tuple[int, journal.Disposition]]] = {}  # about orphans, with seq
+        self.asked: dict[tuple[Tenant, Ref, str], int] = {}  # the last turns that asked: their seq
         self.aside: list[Problem] = []  # what counts only if nobody wrote meanwhile
         self.unread: set[Ref] = set()  # cells with a problem of their own
         self.plan = lru_cache(256)(self._plan)
@@ -202,8 +207,11 @@ def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None
         proof.disposed.setdefault(entry.ref, (seq, cell, []))[2].extend(elsewhere)
         if disposed.kind == "dead":
             proof.held.setdefault(entry.ref, disposed.at)
-        elif disposed.kind != "rejected":
+        elif disposed.kind in ("redriven", "discarded"):
             proof.held.pop(entry.ref, None)
+        elif disposed.kind == "settled" or disposed.code == "effect.orphaned":
+            late: journal.Disposition = read(journal.Disposition, entry.data, beside)
+            proof.late.setdefault(entry.ref, []).append((seq, late))
     row = mix(position(shard, seq), entry.hash)
     proof.dispositions[cell.tenant] = proof.dispositions.get(cell.tenant, 0) + row
 
@@ -283,9 +291,8 @@ def note_turn(proof: Proof, head: Head, live: Cell, turn: journal.Turn) -> None:
     for step, asked in questions_changed(state) if isinstance(state, Instance) else ():
         proof.reviews.pop((tenant, head.ref, step), None)
         if asked is not None:
-            shown = None if asked.show is None else asked.show.data
-            row = (head.cell, asked.kind, asked.role, asked.since, asked.due_at, shown)
-            proof.reviews[tenant, head.ref, step] = row
+            proof.reviews[tenant, head.ref, step] = row_of(head.cell, asked)
+            proof.asked[tenant, head.ref, step] = turn.stamps.height
     for event in turn.events:
         if isinstance(event, DefinitionPublished):
             name, at = (tenant, event.name, event.version), turn.stamps.now
@@ -309,28 +316,20 @@ def verify_head(proof: Proof, head: Head, live: Cell, payloads: dict[bytes, byte
         message = f"a disposition of {cell.key} names another cell, or its payloads are gone"
         proof.found("journal.entry", message, shard=shard, cell=cell)
     if since is not None:
-        proof.reviews[cell.tenant, ref, ""] = (cell, "quarantine", None, since, None, None)
+        proof.reviews[cell.tenant, ref, ""] = (cell, "quarantine", None, since, None, None, None)
+    if isinstance(live.state, Instance):
+        late = proof.late.pop(ref, [])
+        note_orphans(head, live.state, late, proof.reviews, proof.asked)
     proof.dispositions.setdefault(cell.tenant, 0)
-    verify_found(proof, head)
+    verify_found(proof, head, live)
 
 
-def verify_found(proof: Proof, head: Head) -> None:
+def verify_found(proof: Proof, head: Head, live: Cell) -> None:
     """Every index that must lead to a cell does."""
-    store, shards, before = proof.store, [head.ref % SHARDS], head.ref - 1
-    tenant, workflow = head.cell.tenant, head.cell.workflow
-    lost = []
-    if head.due_at is not None and store.due(shards, (head.due_at, before), 1) != [head]:
-        lost.append("deadlines")
-    if head.calls and store.in_flight(shards, before, 1) != [head]:
-        lost.append("calls in flight")
-    if not workflow.startswith("$"):
-        like = port.Filter(tenant=tenant, workflow=workflow, before=head.ref + 1, limit=1)
-        lost += ["instances"] * (store.instances(like) != [head])
-    if head.quarantined != (head.ref in proof.held):
-        lost.append("quarantined" if head.ref in proof.held else "those that go on")
-    for index in lost:
+    shard = head.ref % SHARDS
+    for index in lost_from(proof.store, head, live.state, held=head.ref in proof.held):
         message = f"{head.cell.key} is not found among {index}"
-        made = Problem(code="store.index", shard=shards[0], cell=head.cell, message=message)
+        made = Problem(code="store.index", shard=shard, cell=head.cell, message=message)
         proof.aside.append(made)
 
 
@@ -385,8 +384,7 @@ def verify_rows(proof: Proof) -> None:
     made: dict[Any, Any] = {**proof.reviews, **proof.published}
     for tenant, kept in proof.dispositions.items():
         for each in proof.store.reviews(tenant):
-            row = (each.cell, each.kind, each.role, each.since, each.due_at, each.show)
-            rows[tenant, each.ref, each.step] = row
+            rows[tenant, each.ref, each.step] = (each.cell, *SAID(each), each.show)
         for named in proof.store.published(tenant):
             rows[tenant, named.name, named.version] = (named.definition, named.at)
         disposed = proof.store.dispositions(tenant, DISPOSITIONS_MAX)

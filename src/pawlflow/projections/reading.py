@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
+from pawlflow.model.beside import Besides
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import Digest, InstanceId, Tenant
 from pawlflow.model.journal import instance_genesis, turn_hash
-from pawlflow.model.journal_file import Besides
 from pawlflow.model.payload import PayloadError, verified
 from pawlflow.model.records import read
 from pawlflow.projections.story import Story
-from pawlflow.store.port import CellImage, Entry, Store, StoreError
+from pawlflow.store.port import CellImage, Entry, Head, Store, StoreError
 
 
 class UnknownInstanceError(LookupError):
@@ -32,16 +32,37 @@ def story_of(store: Store, tenant: Tenant, key: InstanceId) -> Story:
 
 def story_from(image: CellImage, definition: bytes) -> Story:
     """The story an image holds. Raises StoreError at the first turn that was changed."""
-    cell = image.head.cell
-    payloads = dict(image.blobs)
+    story = Story(image.head.cell, definition, [], {})
+    go_on(story, image)
+    return story
+
+
+def catch_up(store: Store, story: Story) -> Head:
+    """Add the turns that came since, and give the head. It costs what came since.
+
+    Raises UnknownInstanceError, StoreError if a turn was changed.
+    """
+    cell = story.cell
+    image = store.story((cell.tenant, cell.key), len(story.turns))
+    if image is None:
+        raise UnknownInstanceError(f"no instance {cell.key!r} of tenant {cell.tenant!r}")
+    if not story.turns or image.head.turn != len(story.turns):
+        go_on(story, image)
+    return image.head
+
+
+def go_on(story: Story, image: CellImage) -> None:
+    """Add what an image holds to a story. Raises StoreError at the first turn that was changed."""
+    cell, turns, payloads = story.cell, story.turns, story.payloads
     try:
         for addr, data in image.blobs.items():
-            verified(addr, data, cell.tenant)
+            if addr not in payloads:
+                verified(addr, data, cell.tenant)
     except (CodecError, PayloadError) as error:
         raise damaged(cell.key, image.head.turn, str(error)) from error
-    prev = instance_genesis(cell)
-    turns: list[tuple[bytes, Digest]] = []
-    for number, entry in enumerate(image.entries, start=1):
+    payloads.update(image.blobs)
+    prev = turns[-1][1] if turns else instance_genesis(cell)
+    for number, entry in enumerate(image.entries, start=len(turns) + 1):
         try:
             take_in(payloads, entry, tenant=cell.tenant)
         except (CodecError, PayloadError) as error:
@@ -52,7 +73,6 @@ def story_from(image: CellImage, definition: bytes) -> Story:
         turns.append((entry.data, prev))
     if (len(turns), prev) != (image.head.turn, image.head.hash):
         raise damaged(cell.key, len(turns) + 1, f"{image.head.turn} turns were written")
-    return Story(cell, definition, turns, payloads)
 
 
 def take_in(payloads: dict[bytes, bytes], entry: Entry, tenant: Tenant) -> None:

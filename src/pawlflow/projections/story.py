@@ -7,12 +7,25 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pawlflow.kernel.plan import plan_of
+from pawlflow.definition.plan import plan_of
+from pawlflow.kernel.evolve import undone
 from pawlflow.kernel.replay import apply_turn, read_turn
-from pawlflow.kernel.state import RUNNING, WAITING, Instance
-from pawlflow.model.events import Event, InstancePaused
-from pawlflow.model.ids import CellId, Digest, TimeMs
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.units import FANNED, RUNNING, WAITING, Unit, is_open
+from pawlflow.model.events import (
+    Event,
+    InstancePaused,
+    LateSuccess,
+    UndoBackedOff,
+    UndoDone,
+    UndoFailed,
+    UndoStarted,
+)
+from pawlflow.model.ids import NO_ITEM, CellId, Digest, InstanceId, StepKey, TimeMs
+from pawlflow.model.inputs import Receipt
 from pawlflow.model.journal import Turn
+from pawlflow.model.reviews import GateVoided
+from pawlflow.model.system import StartChild
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -69,13 +82,26 @@ def walk(story: Story, until: int | None = None) -> Iterator[tuple[Turn, Event, 
             yield turn, event, state
 
 
+class Child(msgspec.Struct):
+    """An instance that a step asked for."""
+
+    step: str  # as people call it: `build`, or `build[2]`
+    workflow: str
+    id: InstanceId
+    attempt: int
+    turn: int  # that asked for it
+    heard: str | None = None  # what it answered: completed or failed; None if nothing yet
+
+
 class Told(msgspec.Struct):
-    """A state, and the times that a state does not keep."""
+    """A state, and what a state does not keep: times, and children by their ids."""
 
     state: Instance
-    opened: dict[int, TimeMs] = {}  # when a step was first started, or its wait first opened
+    opened: dict[int, TimeMs] = {}  # by place: when it was first started, or its wait first opened
     since: dict[int, TimeMs] = {}  # when its present status began
     undo_since: dict[int, TimeMs] = {}
+    settled: dict[int, int] = {}  # in which order steps and items were settled
+    children: dict[InstanceId, Child] = {}
     paused_by: str = ""
     paused_at: TimeMs = TimeMs(0)
 
@@ -87,26 +113,75 @@ class Told(msgspec.Struct):
 
 def tell(story: Story, at: int | None = None) -> Told:
     """The state after a turn, or after the last, with its times. Raises NoSuchTurnError."""
-    told = Told(unbegun(story))
-    seen: dict[int, tuple[int, int]] = {}
-    for _, event, state in walk(story, at):
-        told.state = state
+    check_turn(story, at)
+    return Telling(story).tell(story, at)
+
+
+class Telling:
+    """Tells a story as it grows: each call takes the turns that came since."""
+
+    def __init__(self, story: Story) -> None:
+        self.told = Told(unbegun(story))
+        self.seen: dict[int, tuple[int, int]] = {}  # status and undo, by place
+        self.asked: dict[tuple[StepKey, int], Child] = {}  # children not heard of yet
+        self.count = 0  # how often something was settled
+
+    def tell(self, story: Story, at: int | None = None) -> Told:
+        """All that is known after a turn, or after the last there is."""
+        state = self.told.state
+        for data, _ in story.turns[state.turn : at]:
+            turn = read_turn(data, story.payloads)
+            for event in apply_turn(state, turn):
+                self.tell_event(event)
+            self.tell_children(turn)
+        return self.told
+
+    def tell_event(self, event: Event) -> None:
+        """Note what an event changed."""
+        told, state = self.told, self.told.state
         if isinstance(event, InstancePaused):
             told.paused_by, told.paused_at = event.by, state.now
-        step: int = getattr(event, "step", -1)
-        if step >= 0:
-            seen[step] = tell_step(told, step, seen.get(step, (-1, -1)))
-    return told
+        unit = unit_of(state, event)
+        if unit is None:
+            return
+        place, before = unit.place, self.seen.get(unit.place, (-1, -1))
+        if unit.status != before[0]:
+            told.since[place] = state.now
+            if unit.status in (RUNNING, WAITING, FANNED):
+                told.opened.setdefault(place, state.now)
+            elif not is_open(unit.status):
+                told.settled.pop(place, None)  # a step may be done again
+                told.settled[place] = self.count = self.count + 1
+        if unit.undo != before[1]:
+            told.undo_since[place] = state.now
+        self.seen[place] = (unit.status, unit.undo)
+
+    def tell_children(self, turn: Turn) -> None:
+        """Note whom a turn asked for, and whom it heard of."""
+        if isinstance(turn.input, Receipt):
+            answers = self.asked.pop((turn.input.key, turn.input.attempt), None)
+            if answers is not None:
+                answers.heard = "completed" if turn.input.outcome == "ok" else "failed"
+        for send in turn.sends:
+            if isinstance(send.input, StartChild):
+                made = child_of(send.input, turn.number)
+                parent = send.input.parent
+                self.told.children[made.id] = self.asked[parent.step_key, parent.attempt] = made
 
 
-def tell_step(told: Told, step: int, before: tuple[int, int]) -> tuple[int, int]:
-    """Note the times of a step that an event was about; give its status and undo."""
-    state = told.state
-    unit = state.unit(step)
-    if unit.status != before[0]:
-        told.since[step] = state.now
-        if unit.status in (RUNNING, WAITING):
-            told.opened.setdefault(step, state.now)
-    if unit.undo != before[1]:
-        told.undo_since[step] = state.now
-    return unit.status, unit.undo
+def child_of(asked: StartChild, turn: int) -> Child:
+    """The child that a turn asked for."""
+    parent = asked.parent
+    return Child(parent.step, asked.name, asked.child, parent.attempt, turn)
+
+
+def unit_of(state: Instance, event: Event) -> Unit | None:
+    """The step or item that an event is about, just after the state has seen it."""
+    if isinstance(event, UndoStarted | UndoBackedOff | UndoDone | UndoFailed):
+        return undone(state, event)
+    if isinstance(event, LateSuccess):
+        return state.of_round(event.step, event.item, event.round)
+    if isinstance(event, GateVoided):  # its item is that of the cause
+        return state.unit(event.step)
+    step: int = getattr(event, "step", -1)
+    return None if step < 0 else state.at(step, getattr(event, "item", NO_ITEM))

@@ -90,7 +90,10 @@ def _extended(head: ShardHead, written: FrameWrite) -> ShardHead:
 
 
 def check_heads(batch: Batch) -> None:
-    """Every turn moves the head of its cell, and a head says what the last turn says."""
+    """Every turn moves the head of its cell, and a head says what the last turn says.
+
+    Only a new cell has attributes: it is found by them from its first turn on.
+    """
     last = {
         entry.ref: entry for written in batch.frames for entry in written.entries if entry.number
     }
@@ -101,6 +104,12 @@ def check_heads(batch: Batch) -> None:
         head = heads.get(ref)
         if head is None or (head.turn, head.hash) != (entry.number, entry.hash):
             raise wrong(f"turn {entry.number} of cell {ref} is not what its head says")
+    described = {each.ref for each in batch.attributes}
+    entries = (entry for written in batch.frames for entry in written.entries)
+    if len(described) != len(batch.attributes) or not described <= {
+        entry.ref for entry in entries if entry.number == 1
+    }:
+        raise wrong("a cell that is not new has attributes, or a new one has them twice")
 
 
 def check_taken(wanted: Mapping[int, int | None], batch: Batch) -> None:
@@ -150,6 +159,19 @@ def image_of(
             head.cell, head.shard, f"turns end at {number}, where its row says {head.turn}"
         )
     return CellImage(head=head, snapshot=snapshot, entries=turns, blobs=blobs)
+
+
+def later_of(
+    head: Head, turns: Sequence[Entry], after: int, blobs: dict[bytes, bytes]
+) -> CellImage:
+    """What came after a turn, if it leads to the head; whether it follows is for who has that."""
+    for number, turn in enumerate(turns, after + 1):
+        if turn.number != number:
+            raise damaged(head.cell, head.shard, f"turn {number} is missing")
+    if turns and (turns[-1].number, turns[-1].hash) != (head.turn, head.hash):
+        ends = turns[-1].number
+        raise damaged(head.cell, head.shard, f"turns end at {ends}, where its row says {head.turn}")
+    return CellImage(head=head, snapshot=None, entries=turns, blobs=blobs)
 
 
 def check_chain(frames: Iterable[FrameWrite]) -> None:

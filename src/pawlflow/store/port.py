@@ -5,7 +5,7 @@ shard. A store knows nothing of workflows: it keeps entries in order, and rows i
 `pawlflow.testing.conformance` checks every promise made here, of any store.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -13,6 +13,10 @@ import msgspec
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, TimeMs
 from pawlflow.model.journal import Frame
 from pawlflow.model.trouble import PawlError
+from pawlflow.store.filters import Filter as Filter
+from pawlflow.store.filters import Place as Place
+from pawlflow.store.filters import Scalar as Scalar
+from pawlflow.store.filters import Term as Term
 
 SHARDS: Final = 32  # virtual shards of every store, fixed when it is created
 INLINE_BYTES_MAX: Final = 64 * 1024  # a larger payload is a blob: kept once, whoever mentions it
@@ -56,7 +60,7 @@ class FrameWrite(msgspec.Struct, frozen=True, kw_only=True):
     entries: Sequence[Entry]
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """What may be asked about a cell without reading its turns. Follows from them."""
 
     ref: Ref
@@ -82,11 +86,12 @@ class Review(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ref: Ref
     cell: CellId
     step: str
-    kind: Literal["approval", "escalation", "quarantine"]
+    kind: Literal["approval", "escalation", "budget", "effect.orphaned", "quarantine"]
     role: str | None
     since: TimeMs
     due_at: TimeMs | None
     show: bytes | None = None  # canonical bytes of what is shown
+    claimed_by: str | None = None  # who looks after it
 
 
 class Reviewed(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +99,13 @@ class Reviewed(msgspec.Struct, frozen=True, gc=False):
 
     ref: Ref
     step: str
+
+
+class Attributes(msgspec.Struct, frozen=True, gc=False):
+    """What a new instance may be found by beside its head; its head is in the same batch."""
+
+    ref: Ref
+    values: dict[str, Scalar]
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,7 +174,9 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     fences: Sequence[Fence]
     frames: Sequence[FrameWrite] = ()
     heads: Sequence[Head] = ()
+    steady: Collection[Ref] = ()  # of these only turn, hash, due_at and calls are new: a hint
     reviews: Sequence[Review | Reviewed] = ()
+    attributes: Sequence[Attributes] = ()
     published: Sequence[Published] = ()
     definitions: Sequence[tuple[Digest, bytes]] = ()
     blobs: Sequence[Blob] = ()
@@ -186,16 +200,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     shard: int
     seq: int
     entry: Entry
-
-
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instances are asked for."""
-
-    tenant: Tenant
-    states: Sequence[str] = ()
-    workflow: str | None = None
-    limit: int = 100
-    before: Ref | None = None  # go on below this one
 
 
 class StoreError(PawlError):
@@ -257,8 +261,11 @@ class Store(Protocol):
         """The cells that exist, as the last durable batch left them. Raises StoreError."""
         ...
 
-    def story(self, cell: Address) -> CellImage | None:
-        """A cell with every turn it ever had, and no snapshot."""
+    def story(self, cell: Address, after: int = 0) -> CellImage | None:
+        """A cell with every turn it ever had, or those after a number, and no snapshot.
+
+        Asking for what came since costs what came since. Without any new turn there are no blobs.
+        """
         ...
 
     def definitions(self, hashes: Sequence[Digest]) -> dict[Digest, bytes]:
@@ -278,7 +285,22 @@ class Store(Protocol):
         ...
 
     def instances(self, wanted: Filter) -> list[Head]:
-        """Instances of a tenant, newest first. System cells are none."""
+        """Instances of a tenant by their places, newest first. System cells are none.
+
+        It costs what the most selective term matches, not what the tenant has.
+        """
+        ...
+
+    def attributes(self, refs: Sequence[Ref]) -> dict[Ref, dict[str, Scalar]]:
+        """The attributes of instances, as far as they have some."""
+        ...
+
+    def attribute_names(self, tenant: Tenant) -> list[str]:
+        """The names of all attributes that instances of a tenant have, in order."""
+        ...
+
+    def systems(self, tenant: Tenant, kind: str, before: str, limit: int) -> list[Head]:
+        """System cells of a kind (their keys begin with it) below a key, or all; highest first."""
         ...
 
     def reviews(self, tenant: Tenant) -> list[Review]:

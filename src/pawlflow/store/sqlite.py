@@ -3,8 +3,6 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from heapq import merge
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,7 +10,8 @@ import apsw
 
 from pawlflow.model.ids import Digest, Tenant
 from pawlflow.model.journal import Frame
-from pawlflow.store.check import check_chain, check_frame, image_of, mask_of, unchained
+from pawlflow.store.check import check_chain, check_frame, image_of, later_of, mask_of, unchained
+from pawlflow.store.find import find
 from pawlflow.store.port import (
     SHARDS,
     Address,
@@ -27,6 +26,7 @@ from pawlflow.store.port import (
     Published,
     Ref,
     Review,
+    Scalar,
     ShardHead,
     Snapshot,
     StoreError,
@@ -36,6 +36,7 @@ from pawlflow.store.port import (
 from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
 from pawlflow.store.sqlite_errors import odd, told, unknown
+from pawlflow.store.sqlite_find import SqliteRows, read_attributes
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL, Row, entry_of, head_of, mail_of, review_of, shard_of
 from pawlflow.store.sqlite_schema import opened
@@ -44,7 +45,6 @@ from pawlflow.store.sqlite_write import read_answer, write_batch, write_mail
 T = TypeVar("T")
 log = logging.getLogger("pawl.store")
 PAGE: Final = 1_000  # cells read at once: between two pages writers may write
-_NO_REF: Final = 2**63 - 1
 
 
 class SqliteStore:
@@ -111,13 +111,17 @@ class SqliteStore:
             found = {cell: self._head(cell) for cell in cells}
             return {cell: self._load(head) for cell, head in found.items() if head is not None}
 
-    def story(self, cell: Address) -> CellImage | None:
-        """A cell with every turn."""
+    def story(self, cell: Address, after: int = 0) -> CellImage | None:
+        """A cell with every turn, or those after a number."""
         with self._reading("table entry"):
             head = self._head(cell)
             if head is None:
                 return None
-            return image_of(head, None, self._turns(head.ref, 1), self._blobs(head.ref))
+            if after <= 0:
+                return image_of(head, None, self._turns(head.ref, 1), self._blobs(head.ref))
+            if head.turn <= after:
+                return later_of(head, [], after, {})
+            return later_of(head, self._turns(head.ref, after + 1), after, self._blobs(head.ref))
 
     def _head(self, cell: Address) -> Head | None:
         row = self._db.execute(SQL["head_by_address"], cell).fetchone()
@@ -170,18 +174,24 @@ class SqliteStore:
         ]
 
     def instances(self, wanted: Filter) -> list[Head]:
-        """Instances of a tenant, newest first: the newest of each kind, merged."""
-        before = _NO_REF if wanted.before is None else wanted.before
-        with self._reading("table cell"):
-            kinds = [
-                (wanted.tenant, workflow, state, before, wanted.limit)
-                for workflow, state in self._db.execute(SQL["kinds"], (wanted.tenant,)).fetchall()
-                if wanted.workflow in (None, workflow)
-                and (not wanted.states or state in wanted.states)
-            ]
-            found = [self._db.execute(SQL["refs_of_kind"], kind) for kind in kinds]
-            refs = list(islice(merge(*found, reverse=True), wanted.limit))
-            return [head_of(row) for row in self._db.executemany(SQL["head_at"], refs)]
+        """Instances of a tenant, newest first."""
+        with self._reading("tables cell and search"):
+            return find(SqliteRows(self._db), wanted)
+
+    def attributes(self, refs: Sequence[Ref]) -> dict[Ref, dict[str, Scalar]]:
+        """What instances may be found by."""
+        with self._reading("table attributes"):
+            found = {ref: read_attributes(self._db, ref) for ref in refs}
+            return {ref: values for ref, values in found.items() if values is not None}
+
+    def attribute_names(self, tenant: Tenant) -> list[str]:
+        """What instances of a tenant may be found by."""
+        return [name for (name,) in self._rows("attribute_names", tenant)]
+
+    def systems(self, tenant: Tenant, kind: str, before: str, limit: int) -> list[Head]:
+        """System cells of a kind by key, highest first."""
+        end = before or f"{kind}{chr(0x10FFFF)}"
+        return self._made(head_of, "heads_of_system", tenant, kind, end, kind, limit)
 
     def reviews(self, tenant: Tenant) -> list[Review]:
         """Open reviews, oldest first."""

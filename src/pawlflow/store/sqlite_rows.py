@@ -117,15 +117,23 @@ def review_row(review: Review) -> Row:
         review.since,
         review.due_at,
         review.show,
+        review.claimed_by,
     )
 
 
 def review_of(row: Row) -> Review:
     """A review from its row."""
-    ref, step, tenant, workflow, key, kind, role, since, due_at, show = row
-    cell = CellId(tenant, workflow, key)
+    ref, step, tenant, workflow, key, kind, role, since, due_at, show, claimed_by = row
     return Review(
-        ref=ref, cell=cell, step=step, kind=kind, role=role, since=since, due_at=due_at, show=show
+        ref=ref,
+        cell=CellId(tenant, workflow, key),
+        step=step,
+        kind=kind,
+        role=role,
+        since=since,
+        due_at=due_at,
+        show=show,
+        claimed_by=claimed_by,
     )
 
 

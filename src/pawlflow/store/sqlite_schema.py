@@ -16,7 +16,9 @@ from pawlflow.store.sqlite_rows import FOLDER, SQL
 
 APPLICATION_ID: Final = 0x5061776C  # "Pawl"; bytes 68 to 71 of the file
 Migration = tuple[int, str]
-MIGRATIONS: Final[Sequence[Migration]] = ((1, (FOLDER / "sqlite_1.sql").read_text()),)
+MIGRATIONS: Final[Sequence[Migration]] = tuple(
+    (number, (FOLDER / f"sqlite_{number}.sql").read_text()) for number in (1, 2, 3)
+)
 
 # A checkpoint moves the log into the database, with two flushes: the rarer the better, but the log
 # grows by it. Over 300,000 entries 1,000 pages gave 44,000 a second, 4,000 gave 67,000, 10,000 (40

@@ -9,7 +9,6 @@ from pawlflow.store.port import (
     SHARDS,
     Batch,
     FrameWrite,
-    Head,
     Mail,
     Ref,
     Review,
@@ -17,6 +16,7 @@ from pawlflow.store.port import (
     Taken,
     position,
 )
+from pawlflow.store.sqlite_find import write_attributes
 from pawlflow.store.sqlite_rows import (
     SQL,
     Row,
@@ -39,7 +39,7 @@ def write_batch(db: apsw.Connection, batch: Batch) -> None:
         [(head.seq, head.hash, head.batch, head.now, head.shard) for head in heads],
     )
     ends = _write_journal(db, batch.frames)
-    _write_heads(db, batch.heads, ends)
+    _write_heads(db, batch, ends)
     if batch.taken:
         _write_taken(db, batch)
     if batch.mail:
@@ -73,10 +73,11 @@ def _write_journal(db: apsw.Connection, frames: Sequence[FrameWrite]) -> dict[Re
     return ends
 
 
-def _write_heads(db: apsw.Connection, heads: Sequence[Head], ends: dict[Ref, int]) -> None:
+def _write_heads(db: apsw.Connection, batch: Batch, ends: dict[Ref, int]) -> None:
+    heads, steady = batch.heads, batch.steady
     if not heads:
         return
-    db.executemany(SQL["cell_put"], map(cell_row, heads))
+    db.executemany(SQL["cell_put"], [cell_row(head) for head in heads if head.ref not in steady])
     pulses = [(h.ref, ends[h.ref], h.due_at, h.calls) for h in heads if h.ref in ends]
     db.executemany(SQL["pulse_put"], pulses)
     for head in heads if len(pulses) < len(heads) else ():
@@ -101,6 +102,8 @@ def _write_rows(db: apsw.Connection, batch: Batch) -> None:
     """What is found by a key of its own; most batches have none of it."""
     for review in batch.reviews:
         _write_review(db, review)
+    if batch.attributes:
+        write_attributes(db, batch)
     if batch.published:
         rows = batch.published
         db.executemany(

@@ -2,11 +2,15 @@
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from pawlflow.definition.fields import duration_text
 from pawlflow.testing.scenario import Expect
+
+# What an item is that never came to be, or a step of a child: they have no row of their own.
+ABSENT: Final = {"steps": "nothing of this name", "undo": "none"}
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -27,10 +31,11 @@ def compare(expect: Expect, actual: Mapping[str, Any]) -> list[Mismatch]:
         found += same(
             "elapsed", duration_text(expect.elapsed_ms), duration_text(actual["elapsed_ms"])
         )
-    for field in ("steps", "undo", "attempts", "lens", "feedback"):
+    for field in ("steps", "undo", "attempts", "lens", "feedback", "spent"):
         wanted = getattr(expect, field)
         for name, value in (wanted or {}).items() if wanted is not msgspec.UNSET else ():
-            found += same(f"{field}.{name}", value, actual[field].get(name, 0))
+            absent = ABSENT.get(field, 0)
+            found += same(f"{field}.{name}", value, actual[field].get(name, absent))
     found += called_with(expect.params, actual["params"])
     for field in ("order", "events"):
         found += in_order(field, getattr(expect, field), actual[field])
@@ -95,15 +100,3 @@ def listed(label: str, names: list[str]) -> list[str]:
 def shown(value: Any) -> str:
     """A value as a scenario would write it."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def duration_text(ms: int) -> str:
-    """A duration as a definition would write it."""
-    text = ""
-    for unit, size in UNITS:
-        n, ms = divmod(ms, size)
-        text += f"{n}{unit}" if n else ""
-    return text or "0s"
-
-
-UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1))

@@ -15,9 +15,10 @@ no fixture and no plugin: another runner makes an object for each and calls `tea
 from pawlflow.testing.conformance_journal import JournalPromises
 from pawlflow.testing.conformance_mail import MailPromises
 from pawlflow.testing.conformance_rows import RowPromises
+from pawlflow.testing.conformance_search import SearchPromises
 
 __all__ = ["StoreConformance"]
 
 
-class StoreConformance(JournalPromises, MailPromises, RowPromises):
+class StoreConformance(JournalPromises, MailPromises, RowPromises, SearchPromises):
     """Every promise of the port. Subclass it, and give `open` and `reopen`."""

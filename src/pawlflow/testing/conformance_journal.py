@@ -271,6 +271,19 @@ class JournalPromises(StoreTests):
         assert [entry.number for entry in story.entries] == [1, 2, 3, 4]
         assert self.store.story((ACME, cell("nobody").key)) is None
 
+    def test_a_story_goes_on_where_it_was_left(self) -> None:
+        """The turns after a number, with the head of now; a number to come has none after it."""
+        scribe = Scribe(self.store)
+        last = [scribe.turn(ORDER, data=b"%d" % number) for number in range(4)][-1]
+        scribe.commit(blobs=[Blob(last.ref, b"a", b"large")])
+        for after in range(6):
+            story = self.store.story(ADDRESS, after)
+            assert story is not None
+            assert story.head == self.store.load([ADDRESS])[ADDRESS].head
+            assert [entry.number for entry in story.entries] == list(range(after + 1, 5))
+            assert story.blobs == ({b"a": b"large"} if after < 4 else {})
+            assert self.store.story((ACME, cell("nobody").key), after) is None
+
     def test_a_snapshot_of_another_history_is_not_used(self) -> None:
         """It is only a cache: the turns themselves are read instead."""
         scribe = Scribe(self.store)

@@ -1,6 +1,7 @@
 """Promises about what can be asked for: deadlines, calls, instances, reviews, definitions."""
 
 from collections.abc import Callable
+from typing import get_args, get_type_hints
 
 from msgspec.structs import replace
 
@@ -10,6 +11,7 @@ from pawlflow.store.port import (
     Filter,
     Found,
     Head,
+    Place,
     Published,
     Review,
     Reviewed,
@@ -63,20 +65,28 @@ class RowPromises(StoreTests):
         assert [head.ref for head in some] == [ref for ref in wanted if ref % SHARDS == 1]
 
     def test_instances_come_newest_first(self) -> None:
-        """Of one tenant, by ref downwards, page by page; system cells are none."""
+        """Of one tenant, by age and then by ref, page by page; system cells are none."""
         scribe = Scribe(self.store)
-        heads = [scribe.turn(cell(f"order-{n}"), shard=n % 4) for n in range(7)]
+        heads: list[Head] = []
+        for round_ in range(3):  # a busy shard is far ahead of the others in its sequence
+            scribe.now = TimeMs(1_000 + 10 * round_)
+            shards = [0, 0, 0, 1] if round_ % 2 else [0, 2]
+            names = (f"order-{round_}-{n}" for n in range(len(shards)))
+            heads += [
+                scribe.turn(cell(name), shard=at) for name, at in zip(names, shards, strict=True)
+            ]
+            scribe.commit()
         scribe.turn(cell("foreign", tenant=OTHER))
-        scribe.turn(cell("pool-1", workflow="$pool"))
+        scribe.turn(cell("$pool/1", workflow="$pool"))
         scribe.commit()
-        wanted = sorted((head.ref for head in heads), reverse=True)
+        wanted = sorted(heads, key=place_of, reverse=True)
         found = paged(
             lambda last: self.store.instances(Filter(tenant=ACME, limit=3, before=last)),
-            ref_of,
+            place_of,
             None,
         )
-        assert [head.ref for head in found] == wanted
-        assert all(head in heads for head in found)
+        assert found == wanted
+        assert [head.ref for head in found] != sorted((head.ref for head in heads), reverse=True)
         assert len(self.store.instances(Filter(tenant=OTHER))) == 1
         assert self.store.instances(Filter(tenant=Tenant("nobody"))) == []
 
@@ -99,7 +109,7 @@ class RowPromises(StoreTests):
         assert keys(workflow="bill") == ["i-7", "i-6", "i-3", "i-2"]
         assert keys(workflow="bill", states=["failed"], limit=1) == ["i-6"]
         assert keys(workflow="bill", states=["running"]) == []
-        assert keys(states=["failed"], before=scribe.cells[min(scribe.cells)].ref) == []
+        assert keys(states=["failed"], before=place_of(scribe.cells[min(scribe.cells)])) == []
 
     def test_reviews_are_open_until_they_are_not(self) -> None:
         """Oldest first, of one tenant; a later one for the same step replaces the first."""
@@ -110,9 +120,20 @@ class RowPromises(StoreTests):
         old = replace(review(two, "gate", 10), role="boss", due_at=TimeMs(99), show=b"shown")
         scribe.commit(reviews=[young, old, review(one, "check", 20), review(foreign, "gate", 1)])
         assert self.store.reviews(ACME) == [old, review(one, "check", 20), young]
-        newer = replace(young, since=TimeMs(40), kind="escalation")
+        newer = replace(young, since=TimeMs(40), kind="escalation", claimed_by="ann")
         scribe.commit(fences=[0], reviews=[newer, Reviewed(two.ref, "gate"), Reviewed(9, "none")])
         assert self.again().reviews(ACME) == [review(one, "check", 20), newer]
+
+    def test_reviews_are_of_every_kind(self) -> None:
+        """A gate, an escalation, a budget, an instance that was put aside: all are kept."""
+        scribe = Scribe(self.store)
+        one = scribe.turn(cell("order-1"))
+        kinds = get_args(get_type_hints(Review)["kind"])
+        rows = [replace(review(one, f"s{n}", n), kind=kind) for n, kind in enumerate(kinds)]
+        scribe.commit(reviews=rows)
+        assert [each.kind for each in self.store.reviews(ACME)] == list(kinds)
+        scribe.commit(fences=[0], reviews=[Reviewed(one.ref, each.step) for each in rows])
+        assert self.again().reviews(ACME) == []
 
     def test_definitions_are_known_by_their_hash(self) -> None:
         """Written once: the first bytes stay. Unknown ones are left out."""
@@ -164,6 +185,11 @@ def paged(
         found += page
         last = key(page[-1])
     return found
+
+
+def place_of(head: Head) -> Place:
+    """What instances are ordered by."""
+    return (head.created_at, head.ref)
 
 
 def ref_of(head: Head) -> int:

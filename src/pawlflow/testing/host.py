@@ -11,29 +11,30 @@ from typing import Final, Literal
 
 import msgspec
 
+from pawlflow import requests
+from pawlflow.definition.plan import Plan, plan_of
 from pawlflow.definition.shape import Workflow
-from pawlflow.engine import requests
 from pawlflow.engine.actions import Accepted, Append, Notify, Publish, Reply, Stopped
 from pawlflow.engine.cells import rebuild
 from pawlflow.engine.drivers import Engine
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.shard import Shards
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan
-from pawlflow.kernel.replay import Difference, verify
 from pawlflow.kernel.snapshot import state_bytes
-from pawlflow.kernel.state import Instance, next_deadline
+from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import RULES
 from pawlflow.model.codec import hash_of
-from pawlflow.model.ids import CellId, Digest, TimeMs
+from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs
 from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.intents import Call, Stop
 from pawlflow.projections.reading import story_of
-from pawlflow.store.port import Store, StoreError
+from pawlflow.projections.verify import Difference, verify
+from pawlflow.store.port import SHARDS, Address, Head, Store, StoreError
 
 FIRST_ANSWERS: Final = 0  # at one instant: what is done counts as done,
 THEN_TIMERS: Final = 1  # then time is up,
 THEN_SCRIPT: Final = 2  # and then somebody acts on what they see
+DUE_MAX: Final = 1_000_000  # cells with a deadline: all of them
 
 
 class Crash(msgspec.Struct, frozen=True):
@@ -41,6 +42,13 @@ class Crash(msgspec.Struct, frozen=True):
 
     turn: int
     when: Literal["before", "after"]
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """An answer of the world, on its way to the cell that asked."""
+
+    cell: CellId
+    receipt: Receipt
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -79,8 +87,31 @@ class VirtualClock:
         return hash_of("scenario", self.name, self.asked)[:16]
 
 
+class Due:
+    """When which cell is due, as the last durable turn of each says."""
+
+    def __init__(self) -> None:
+        self.now: dict[Address, int] = {}
+        self.heap: list[tuple[int, Address]] = []
+
+    def note(self, head: Head) -> None:
+        """A cell has taken a turn."""
+        address = (head.cell.tenant, head.cell.key)
+        if head.due_at is None:
+            self.now.pop(address, None)
+        else:
+            self.now[address] = head.due_at
+            heappush(self.heap, (head.due_at, address))
+
+    def next_at(self) -> int | None:
+        """The earliest time that still stands."""
+        while self.heap and self.now.get(self.heap[0][1]) != self.heap[0][0]:
+            heappop(self.heap)
+        return self.heap[0][0] if self.heap else None
+
+
 class Host:
-    """One instance under virtual time, and the system cells it talks to."""
+    """One instance under virtual time, its children, and the system cells they talk to."""
 
     def __init__(
         self,
@@ -97,8 +128,10 @@ class Host:
         self.clock = VirtualClock(cell.key)
         self.open_store = store
         self.store = store()
-        self.agenda: list[tuple[int, int, int, Receipt | Callable[[], None]]] = []
+        self.agenda: list[tuple[int, int, int, Answered | Callable[[], None]]] = []
+        self.due = Due()
         self.planned = 0
+        self.paths: dict[str, tuple[str, int]] = {}  # of instances, by id
         self.known: dict[Digest, bool] = {}  # calls the world has, and whether they still count
         self.tokens = 0
         self.waiting: dict[int, tuple[CellId, Input]] = {}  # handed in, not answered yet
@@ -118,14 +151,39 @@ class Host:
     @property
     def state(self) -> Instance:
         """The state of the instance, live or read."""
-        address = (self.id.tenant, self.id.key)
+        return self.state_of(self.id.key) or Instance(self.id, self.plan)
+
+    def state_of(self, key: str) -> Instance | None:
+        """The state of an instance, live or read; None if there is no such instance."""
+        address = (self.id.tenant, InstanceId(key))
         live = self.engine.core.hot.get(address)
         if live is None:
             image = self.store.load([address]).get(address)
-            live = None if image is None else rebuild(image, self.plan)
+            live = None if image is None else rebuild(image, self.plan_of(image.head))
         if live is None or live.cell is None or not isinstance(live.cell.state, Instance):
-            return Instance(self.id, self.plan)
+            return None
         return live.cell.state
+
+    def plan_of(self, head: Head) -> Plan:
+        """The plan of an instance by its definition."""
+        digest = Digest(head.definition)
+        return plan_of(self.store.definitions([digest])[digest])
+
+    def path_of(self, cell: CellId) -> tuple[str, int]:
+        """Where a child hangs, such as `a/b[2]/`, and in which attempt of that step."""
+        known = self.paths.get(cell.key)
+        if known is None:
+            state = self.state_of(cell.key)
+            parent = None if state is None else state.parent
+            above = None if parent is None else self.state_of(parent.key)
+            if parent is None or above is None:
+                known = "", 0
+            else:
+                key = above.keys[parent.step_key]
+                name = above.name_of(above.at(key.step, key.item))
+                known = f"{self.path_of(above.cell)[0]}{name}/", parent.attempt
+            self.paths[cell.key] = known
+        return known
 
     def begin(self) -> "CrashingEngine":
         """An engine that owns the store from now on."""
@@ -134,6 +192,7 @@ class Host:
     def know(self, workflow: Workflow) -> None:
         """Make a workflow known, as `pawl apply` does."""
         request = requests.publish(workflow, self.id.tenant, "scenario")
+        request = msgspec.structs.replace(request, schedule=None)  # one run is played, no others
         refused = self.submit(request, requests.registry_cell(self.id.tenant))
         assert refused is None, refused
 
@@ -177,6 +236,9 @@ class Host:
         self.store.close()
         self.store = self.open_store()
         self.engine = self.begin()
+        self.due = Due()
+        for head in self.store.due(range(SHARDS), (-1, 0), DUE_MAX):
+            self.due.note(head)
         state = self.state
         if before is not None and state_bytes(state) != before:
             raise LostError("after a crash the journal tells another state")
@@ -218,7 +280,9 @@ class Host:
                 self.plan_answer(intent)
 
     def notify(self, action: Notify) -> None:
-        """Nobody watches."""
+        """Turns are durable: their cells may be due at other times now."""
+        for turn in action.turns:
+            self.due.note(turn.head)
 
     def stopped(self, action: Stopped) -> None:
         """A scenario's store does not fail."""
@@ -229,7 +293,8 @@ class Host:
         planned = self.answer(call)
         if planned is not None:
             for receipt in planned.receipts:
-                self.schedule(self.now + planned.after_ms, FIRST_ANSWERS, receipt)
+                answered = Answered(call.cell, receipt)
+                self.schedule(self.now + planned.after_ms, FIRST_ANSWERS, answered)
 
     def stop(self, intent: Stop) -> None:
         """A cancelled attempt settles at once, for good; a timed-out one may still answer."""
@@ -240,9 +305,9 @@ class Host:
         self.agenda = [entry for entry in self.agenda if not answers(entry[3], gone)]
         self.agenda.sort()
         settled = Receipt(intent.call.key, intent.call.attempt, "cancelled")
-        self.schedule(self.now, FIRST_ANSWERS, settled)
+        self.schedule(self.now, FIRST_ANSWERS, Answered(intent.call.cell, settled))
 
-    def schedule(self, at: int, rank: int, what: Receipt | Callable[[], None]) -> None:
+    def schedule(self, at: int, rank: int, what: Answered | Callable[[], None]) -> None:
         """Put something on the agenda, behind what is there for the same instant."""
         self.planned += 1
         heappush(self.agenda, (at, rank, self.planned, what))
@@ -250,13 +315,13 @@ class Host:
     def run(self) -> None:
         """Let time pass until the instance is closed or nothing more can happen."""
         while (state := self.state).created is not None and state.closed is None:
-            due = next_deadline(state)
-            timer = None if due is None else (int(due[0]), THEN_TIMERS)
+            due = self.due.next_at()
+            timer = None if due is None else (due, THEN_TIMERS)
             if self.agenda and (timer is None or self.agenda[0][:2] < timer):
                 at, _, _, what = heappop(self.agenda)
                 self.clock.time = TimeMs(max(self.now, at))
-                if isinstance(what, Receipt):
-                    self.submit(what)
+                if isinstance(what, Answered):
+                    self.submit(what.receipt, what.cell)
                 else:
                     what()
             elif timer is not None:
@@ -282,7 +347,7 @@ class CrashingEngine(Engine):
         self.host = host
         self.reply = host.answered
 
-    def append(self, action: Append) -> None:
+    def append(self, action: Append) -> StoreError | None:
         """Commit, unless this is where to die."""
         crash = self.host.crash
         numbers = self.numbers(action) if crash is not None else set()
@@ -292,7 +357,7 @@ class CrashingEngine(Engine):
                 raise CrashNow(None)
             self.store.append(action.batch)
             raise CrashNow(state_bytes(self.host.state))
-        super().append(action)
+        return super().append(action)
 
     def numbers(self, action: Append) -> set[int]:
         """The turns of the instance in this batch."""
@@ -303,4 +368,4 @@ class CrashingEngine(Engine):
 
 def answers(what: object, gone: tuple[bytes, int]) -> bool:
     """Is this the answer of that attempt?"""
-    return isinstance(what, Receipt) and (what.key, what.attempt) == gone
+    return isinstance(what, Answered) and (what.receipt.key, what.receipt.attempt) == gone

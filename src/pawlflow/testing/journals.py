@@ -8,21 +8,26 @@ import msgspec
 
 from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
 from pawlflow.definition.express import ExpressionError
+from pawlflow.definition.fields import duration_text
+from pawlflow.definition.plan import Plan, plan_of
 from pawlflow.definition.shape import Workflow
-from pawlflow.kernel.plan import Plan, UnsupportedError, plan_of
-from pawlflow.kernel.publish import published
-from pawlflow.kernel.replay import Difference, apply_turn, read_turn, verify
+from pawlflow.kernel.replay import apply_turn, read_turn
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
 from pawlflow.kernel.system.kinds import KINDS
+from pawlflow.model.beside import Beside
+from pawlflow.model.budgets import Amount
 from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, CellId, Digest
 from pawlflow.model.inputs import StartInstance
 from pawlflow.model.intents import Called
 from pawlflow.model.journal import Turn, payloads_of, shard_genesis
-from pawlflow.model.journal_file import (
-    Beside,
+from pawlflow.model.kin import Parent
+from pawlflow.model.payload import Payload
+from pawlflow.model.timed import Cron
+from pawlflow.projections.budgets import amounts_text
+from pawlflow.projections.journal_file import (
     DefinitionRecord,
     FrameRecord,
     Journal,
@@ -32,8 +37,8 @@ from pawlflow.model.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.model.payload import Payload
-from pawlflow.testing.compare import duration_text
+from pawlflow.projections.publish import published
+from pawlflow.projections.verify import Difference, verify
 from pawlflow.testing.host import Host
 
 SHARD = 0  # a scenario has one
@@ -101,7 +106,7 @@ def plan_in(data: bytes) -> Plan:
     """The plan of a definition in the file. Raises JournalError if it is none."""
     try:
         return plan_of(data)
-    except (CodecError, ExpressionError, msgspec.ValidationError, UnsupportedError) as error:
+    except (CodecError, ExpressionError, msgspec.ValidationError) as error:
         raise JournalError("journal.definition", 0, str(error)) from error
 
 
@@ -171,14 +176,23 @@ def told(record: Any, plan: Plan | None = None) -> str:
     for field in msgspec.structs.fields(record):
         value = getattr(record, field.name)
         if plan is not None and field.name == "step":
-            words += [plan.steps[value].name] if value >= 0 else []
+            words += (
+                [step_text(plan, value, getattr(record, "item", NO_ITEM))] if value >= 0 else []
+            )
+        elif plan is not None and field.name == "item":
+            continue  # told with its step
         elif value is not None and value != field.default and (field.name, value) != NO_ITEM_TOLD:
             words.append(f"{field.name}={told_value(field.name, value)}")
     return " ".join(words)
 
 
+def step_text(plan: Plan, step: int, item: int) -> str:
+    """A step, or an item of it, as people call it."""
+    return plan.steps[step].name + ("" if item == NO_ITEM else f"[{item}]")
+
+
 NO_ITEM_TOLD: Final = ("item", NO_ITEM)
-TIMES: Final = frozenset({"until", "retry_at", "at"})
+TIMES: Final = frozenset({"until", "retry_at", "at", "start_at", "next", "first", "last", "rest"})
 A_DECADE_MS: Final = 315_360_000_000
 
 
@@ -197,6 +211,14 @@ def told_value(name: str, value: Any) -> str:
         return "erased" if value.data is None else msgspec.json.encode(value.value).decode()
     if isinstance(value, Failure):
         return f"{value.kind}/{value.code}/{told_value('detail', value.detail)}"
+    if isinstance(value, Parent):
+        return f"{value.workflow}/{value.key}/{value.step}#{value.attempt}"
+    if isinstance(value, tuple) and value and isinstance(value[0], Amount):
+        return amounts_text(value)
+    if isinstance(value, Cron):
+        return f'"{value.line}" {value.timezone} catchUp {value.catch_up}'
+    if name == "due":
+        return "[" + ", ".join(map(time_text, value)) + "]"
     if isinstance(value, bytes):
         return value.hex()[:16]
     return str(value)

@@ -3,7 +3,8 @@
 `actual` is told from the journal's bytes alone, never from what the host remembers.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -11,35 +12,46 @@ from typing import Any, Final
 import msgspec
 
 from pawlflow.definition.canonical import definition_bytes
+from pawlflow.definition.fields import duration_text
 from pawlflow.definition.finding import Finding
+from pawlflow.definition.plan import Plan, plan_of
+from pawlflow.definition.shape import Step, Workflow
 from pawlflow.engine.admission import admit_start
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.plan import Plan, UnsupportedError, plan_of
-from pawlflow.kernel.publish import published
+from pawlflow.kernel.evolve import undone
 from pawlflow.kernel.replay import apply_turn, read_turn
 from pawlflow.kernel.state import Instance
-from pawlflow.kernel.summary import error_of, instance_state, lens, step_status, step_undo
+from pawlflow.kernel.summary import instance_state
+from pawlflow.kernel.units import STATUS_NAMES
 from pawlflow.model.events import Event, StepStarted, UndoStarted
-from pawlflow.model.failure import failure_of
-from pawlflow.model.ids import INSTANCE_ID, CellId, InstanceId, StepName, Tenant
+from pawlflow.model.ids import (
+    INSTANCE_ID,
+    NO_ITEM,
+    CellId,
+    InstanceId,
+    StepName,
+    Tenant,
+    WorkflowName,
+)
 from pawlflow.model.inputs import (
-    Approve,
-    CancelInstance,
     DeliverEvent,
-    Input,
-    PauseInstance,
-    Receipt,
-    Reject,
-    ResumeStep,
-    Signal,
-    UnpauseInstance,
 )
 from pawlflow.model.intents import Call
-from pawlflow.model.payload import Payload
 from pawlflow.model.system import EmitEvent, topic_cell
+from pawlflow.projections.budgets import budget_told
+from pawlflow.projections.lenses import lens
+from pawlflow.projections.publish import published
+from pawlflow.projections.units import (
+    error_of,
+    named_units,
+    status_of,
+    undo_attempts,
+    undo_of,
+)
 from pawlflow.store.memory import Memory, MemoryStore
 from pawlflow.store.sqlite import SqliteStore
-from pawlflow.testing.compare import Mismatch, compare, duration_text
+from pawlflow.testing.acting import input_of, receipt_of
+from pawlflow.testing.compare import Mismatch, compare
 from pawlflow.testing.host import THEN_SCRIPT, Crash, Host, Planned
 from pawlflow.testing.journals import journal_of
 from pawlflow.testing.scenario import Action, Answer, Scenario
@@ -47,6 +59,8 @@ from pawlflow.testing.scenario import Action, Answer, Scenario
 TENANT: Final = Tenant("default")
 HostOn = Callable[[CellId, Plan, Callable[[Call], Planned | None], Crash | None], Host]
 TOPICS_SINCE_RULES: Final = 2  # before them a broadcast came straight to the instance
+STAND_IN: Final = "scenario/stands-in"  # the effect of a child that is stubbed like a step
+ITEM: Final = re.compile(r"\[[0-9]+\]")
 AT_ONCE: Final = Answer(ok={})  # what a step without a stub answers
 
 
@@ -134,20 +148,15 @@ def on_file(path: Path) -> HostOn:
 def still_open(state: Instance) -> dict[str, str]:
     """The open steps of an instance that did not close."""
     return {
-        state.plan.steps[step].name: step_status(state, step)
-        for step in sorted(state.open)
+        state.name_of(unit): STATUS_NAMES[unit.status]
+        for unit in map(state.unit, sorted(state.open))
         if state.closed is None
     }
 
 
 def plan_started(scenario: Scenario) -> Plan:
     """The plan of the workflow that is started."""
-    try:
-        return plan_of(definition_bytes(scenario.workflows[0]))
-    except UnsupportedError as error:
-        hint = "take it out, or use a version that runs it"
-        where = ("workflow", "definition")
-        raise invalid(scenario, where, error.code, str(error), hint) from error
+    return plan_of(definition_bytes(scenario.workflows[0]))
 
 
 def invalid(
@@ -196,7 +205,7 @@ class Play:
             raise invalid(scenario, ("input", "workflow", "definition"), start.code, message, hint)
         for action in scenario.script:
             self.host.schedule(action.at_ms, THEN_SCRIPT, partial(self.perform, action))
-        for workflow in scenario.workflows:
+        for workflow in (*scenario.workflows, *stand_ins(scenario.workflows)):
             self.host.know(workflow)
         self.host.submit(start)
         self.host.run()
@@ -220,7 +229,7 @@ class Play:
 
     def submit(self, action: Action) -> Rejected | None:
         """Bring an action to its cell: an event to its topic, which accepts it, heard or not."""
-        incoming = input_of(action)
+        incoming = input_of(action, TENANT)
         if not isinstance(incoming, DeliverEvent):
             return self.host.submit(incoming)
         if self.host.rules >= TOPICS_SINCE_RULES:
@@ -247,49 +256,40 @@ class Play:
 
     def answer(self, call: Call) -> Planned | None:
         """What the stubs say to a call: answers in order, the last repeats."""
-        name = call.step if call.direction == "do" else f"undo/{call.step}"
-        stubs = self.scenario.stubs.get(name) or (AT_ONCE,)
-        stub = stubs[min(call.attempt, len(stubs)) - 1]
+        path, of_parent = self.host.path_of(call.cell)
+        stands_in = call.target == STAND_IN
+        item = "" if call.item == NO_ITEM else f"[{call.item}]"
+        name = path.removesuffix("/") if stands_in else f"{path}{call.step}{item}"
+        undo = "undo/" if call.direction == "undo" else ""
+        stubs = next(filter(None, map(self.scenario.stubs.get, spellings(undo, name))), (AT_ONCE,))
+        attempt = of_parent if stands_in else call.attempt
+        stub = stubs[min(attempt, len(stubs)) - 1]
         if stub.hang:
             return None
         receipt = receipt_of(call, stub)
         return Planned(stub.after_ms, (receipt, receipt) if stub.twice else (receipt,))
 
 
-def receipt_of(call: Call, stub: Answer) -> Receipt:
-    """A stub's answer as the receipt an executor would send."""
-    tenant = call.cell.tenant
-    if stub.fail is None:
-        return Receipt(call.key, call.attempt, "ok", Payload.of(stub.ok, tenant))
-    message = stub.message or f"stubbed {stub.fail} failure"
-    failure = failure_of(
-        stub.fail, "effect.failed", message, tenant=tenant, findings=list(stub.findings)
-    )
-    return Receipt(call.key, call.attempt, "failed", failure=failure)
+def spellings(undo: str, name: str) -> Iterator[str]:
+    """The names under which a stub may stand, the most exact first: items may be left out."""
+    whole, _, last = name.rpartition("/")
+    before = f"{whole}/" if whole else ""
+    for path in dict.fromkeys((before, ITEM.sub("", before))):
+        yield f"{undo}{path}{last}"
+        yield f"{undo}{path}{ITEM.sub('', last)}"
 
 
-def input_of(action: Action) -> Input:
-    """The input behind a line of the script."""
-    by, step, event = action.by, StepName(action.step or ""), action.event or ""
-    comment = None if action.comment is None else Payload.of(action.comment, TENANT)
-    match action.verb:
-        case "approve":
-            return Approve(step, by, action.role, comment)
-        case "reject":
-            return Reject(step, by, action.role, comment)
-        case "signal":
-            return Signal(event, Payload.of(action.data, TENANT), by)
-        case "emit":
-            return DeliverEvent(event, Payload.of(action.data, TENANT))
-        case "cancel":
-            return CancelInstance(by, comment)
-        case "pause":
-            return PauseInstance(by, comment)
-        case "unpause":
-            return UnpauseInstance(by, comment)
-        case "resume" | "reassign" | "retry":
-            edited = None if action.with_ is msgspec.UNSET else Payload.of(action.with_, TENANT)
-            return ResumeStep(step, by, action.verb, action.to, edited, comment)
+def stand_ins(workflows: Sequence[Workflow]) -> list[Workflow]:
+    """Children that nobody has defined: each answers as the stub of its step says."""
+    known = {workflow.name for workflow in workflows}
+    children = (step for workflow in workflows for step in workflow.steps)
+    named = {step.target: None for step in children if step.kind == "workflow"}
+    answer = Step(name=StepName("answer"), kind="run", target=STAND_IN)
+    return [
+        Workflow(name=WorkflowName(name), steps=(answer,), output="${ steps.answer }")
+        for name in named
+        if name not in known
+    ]
 
 
 def told_by(host: Host) -> dict[str, Any]:
@@ -305,8 +305,8 @@ def told_by(host: Host) -> dict[str, Any]:
     return {
         "state": instance_state(state),
         "rollback": state.rollback,
-        "steps": {plan.name: step_status(state, plan.index) for plan in host.plan.steps},
-        "undo": {plan.name: step_undo(state, plan.index) for plan in host.plan.steps},
+        "steps": {name: status_of(state, unit) for name, unit in named_units(state)},
+        "undo": {name: undo_of(state, unit) for name, unit in named_units(state)},
         "attempts": attempts_of(state),
         "order": list(params),
         "events": events,
@@ -315,11 +315,12 @@ def told_by(host: Host) -> dict[str, Any]:
         "output": None if state.output is None else state.output.value,
         "error": None if error is None else error["step"],
         "feedback": {
-            plan.name: unit.feedback if (unit := state.units[plan.index]) else 0
-            for plan in host.plan.steps
-            if plan.attempted
+            name: unit.feedback
+            for name, unit in named_units(state)
+            if state.plan.steps[unit.step].attempted
         },
         "params": params,
+        "spent": {name: told["spent"] for name, told in budget_told(state).items()},
     }
 
 
@@ -332,21 +333,22 @@ def recorded(host: Host, state: Instance) -> Iterator[Event]:
 def called(state: Instance, event: Event) -> dict[str, Any]:
     """The attempt that the event started, if any, with what it was called with."""
     if isinstance(event, StepStarted):
-        params = state.unit(event.step).params
-        name = f"{state.plan.steps[event.step].name}#{event.attempt}"
-        return {name: None if params is None else params.value}
+        unit = state.at(event.step, event.item)
+        params = unit.params
+        return {f"{state.name_of(unit)}#{event.attempt}": None if params is None else params.value}
     if isinstance(event, UndoStarted):
-        return {f"undo/{state.plan.steps[event.step].name}#{event.attempt}": event.params.value}
+        unit = undone(state, event)
+        return {f"undo/{state.name_of(unit)}#{undo_attempts(state, unit)}": event.params.value}
     return {}
 
 
 def attempts_of(state: Instance) -> dict[str, int]:
     """How often each step was started, and each undo."""
     counts: dict[str, int] = {}
-    for plan in state.plan.steps:
-        unit = state.units[plan.index]
+    for name, unit in named_units(state):
+        plan = state.plan.steps[unit.step]
         if plan.attempted:
-            counts[plan.name] = 0 if unit is None else unit.attempt
+            counts[name] = unit.attempt
         if plan.undo is not None:
-            counts[f"undo/{plan.name}"] = 0 if unit is None else unit.undo_attempt
+            counts[f"undo/{name}"] = undo_attempts(state, unit)
     return counts

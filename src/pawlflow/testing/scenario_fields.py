@@ -27,6 +27,7 @@ from pawlflow.definition.finding import Place
 from pawlflow.definition.read import Node, plain
 from pawlflow.definition.readers import EVENT, ROLE
 from pawlflow.definition.report import Report
+from pawlflow.definition.step_fields import COST_TABLE
 from pawlflow.model.failure import FailureClass
 from pawlflow.model.ids import DurationMs, RoleName
 from pawlflow.testing.vocabulary import (
@@ -42,6 +43,7 @@ from pawlflow.testing.vocabulary import (
 Verb = Literal[
     "approve",
     "reject",
+    "claim",
     "signal",
     "emit",
     "cancel",
@@ -68,6 +70,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[Any, ...] = ()
     after_ms: DurationMs = DurationMs(0)
     twice: bool = False
+    usage: dict[str, float] | None = None
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +87,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     data: Any = None
     to: RoleName | None = None
     with_: Any = UNSET
+    limits: dict[str, float] | None = None
     refused: bool | None = None
 
 
@@ -103,6 +107,7 @@ class Expect(msgspec.Struct, frozen=True, kw_only=True):
     output: Any = UNSET
     feedback: dict[str, int] | UnsetType = UNSET
     params: dict[str, Any] | UnsetType = UNSET
+    spent: dict[str, float] | UnsetType = UNSET
 
 
 def step_path(text: str) -> str | None:
@@ -177,6 +182,7 @@ ANSWER_TABLE = Table(
         "warnings": Field("warnings", list_of(ANY, "warnings"), "of a success"),
         "after": Field("after_ms", DELAY, "virtual time before answering, default 0"),
         "twice": Field("twice", FLAG, "deliver the answer twice"),
+        "usage": Field("usage", struct(dict, COST_TABLE), "what the attempt cost"),
     },
 )
 NEEDS = {"message": "fail", "findings": "fail", "warnings": "ok"}
@@ -197,7 +203,7 @@ def read_answer(node: Node, report: Report, _: str) -> Any:
             "write one of {ok: RESULT}, {fail: CLASS}, {hang: true}",
         )
         return BAD
-    for name in found.keys() & {"message", "findings", "warnings", "twice"}:
+    for name in found.keys() & {"message", "findings", "warnings", "twice", "usage"}:
         if NEEDS.get(name, given[0]) != given[0] or given[0] == "hang":
             report.error(
                 node.place_of(name),
@@ -230,6 +236,7 @@ DECISION = {
     "role": Field("role", ROLE, "in which role"),
     "comment": COMMENT,
 }
+LIMITS = Field("limits", struct(dict, COST_TABLE), "new hard limits of a budget")
 MESSAGE = {
     "event": Field("event", EVENT, "the event's name", required=True),
     "data": Field("data", ANY, "its payload"),
@@ -237,21 +244,23 @@ MESSAGE = {
     "comment": COMMENT,
 }
 PLAIN = {"by": BY, "comment": COMMENT}
+ACTING = {"role": Field("role", ROLE, "in which role, where an escalation ladder asks"), **PLAIN}
 VERB_TABLES: dict[str, Table] = {
-    "approve": Table("approve", DECISION),
+    "approve": Table("approve", {**DECISION, "limits": LIMITS}),
     "reject": Table("reject", DECISION),
+    "claim": Table("claim", DECISION),
     "signal": Table("signal", MESSAGE),
     "emit": Table("emit", MESSAGE),
-    "cancel": Table("cancel", PLAIN),
+    "cancel": Table("cancel", ACTING),
     "pause": Table("pause", PLAIN),
     "unpause": Table("unpause", PLAIN),
-    "resume": Table("resume", {"step": STEP_FIELD, **PLAIN}),
+    "resume": Table("resume", {"step": STEP_FIELD, **ACTING}),
     "reassign": Table(
         "reassign",
-        {"step": STEP_FIELD, "to": Field("to", ROLE, "the new role", required=True), **PLAIN},
+        {"step": STEP_FIELD, "to": Field("to", ROLE, "the new role", required=True), **ACTING},
     ),
     "retry": Table(
-        "retry", {"step": STEP_FIELD, "with": Field("with_", ANY, "other parameters"), **PLAIN}
+        "retry", {"step": STEP_FIELD, "with": Field("with_", ANY, "other parameters"), **ACTING}
     ),
 }
 VERBS: tuple[str, ...] = get_args(Verb)
@@ -337,6 +346,7 @@ EXPECT_TABLE = Table(
         ),
         "output": Field("output", ANY, "of the instance"),
         "feedback": Field("feedback", by_step(COUNT), "corrections with findings delivered"),
+        "spent": Field("spent", struct(dict, COST_TABLE), "of the budget, at the end"),
         "params": Field(
             "params",
             Reader(read_params, {"type": "object"}),

@@ -1,7 +1,7 @@
 """System cells: what instances share. Pure machines, decided and replayed like the rest.
 
 A kind of system cell is one room: its state, what it decides, how its events change the state, and
-what of it is written. They have no plan, no intents and no deadlines; they talk by sends.
+what of it is written. They have no plan and no intents; they talk by sends, and may be due.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,6 +26,11 @@ class System:
         self.turn = 0
         self.now = TimeMs(0)
         self.rules = 0  # of its last turn: it lives for ever, so it cannot keep those of its first
+
+    @property
+    def due(self) -> TimeMs | None:
+        """When it is to be woken; most are only spoken to."""
+        return None
 
 
 S = TypeVar("S", bound=System)

@@ -6,11 +6,22 @@ from typing import Any, Final
 import msgspec
 
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import System, SystemDraft, registry, slots, topic
+from pawlflow.kernel.system import (
+    System,
+    SystemDraft,
+    batch,
+    rate,
+    registry,
+    schedule,
+    slots,
+    topic,
+)
 from pawlflow.kernel.system.listeners import Topic
+from pawlflow.model.batches import BATCH
 from pawlflow.model.ids import CellId, WorkflowName
 from pawlflow.model.inputs import Input
 from pawlflow.model.system import REGISTRY, SLOTS, TOPIC
+from pawlflow.model.timed import RATE, SCHEDULE
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -33,6 +44,22 @@ KINDS: Final[dict[WorkflowName, Kind]] = {
         slots.facts_of,
         slots.from_facts,
     ),
+    RATE: Kind(
+        rate.Rate,
+        rate.decide,
+        rate.FORMAT,
+        rate.RateFacts,
+        rate.facts_of,
+        rate.from_facts,
+    ),
+    SCHEDULE: Kind(
+        schedule.Schedule,
+        schedule.decide,
+        schedule.FORMAT,
+        schedule.ScheduleFacts,
+        schedule.facts_of,
+        schedule.from_facts,
+    ),
     TOPIC: Kind(
         Topic,
         topic.decide,
@@ -40,6 +67,14 @@ KINDS: Final[dict[WorkflowName, Kind]] = {
         topic.TopicFacts,
         topic.facts_of,
         topic.from_facts,
+    ),
+    BATCH: Kind(
+        batch.Batch,
+        batch.decide,
+        batch.FORMAT,
+        batch.BatchFacts,
+        batch.facts_of,
+        batch.from_facts,
     ),
     REGISTRY: Kind(
         registry.Registry,

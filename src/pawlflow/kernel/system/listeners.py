@@ -11,8 +11,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final
 
+from pawlflow.definition.correlate import correlated, value_at
 from pawlflow.definition.express import Expression, ExpressionError, compile_expression
-from pawlflow.kernel.correlate import correlated, value_at
 from pawlflow.kernel.system import System
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import CellId, Digest, InstanceId, StepName, WorkflowName

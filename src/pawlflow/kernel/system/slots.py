@@ -1,23 +1,21 @@
 """Slots: who may run at one time, of all instances of a workflow that share a concurrency key.
 
-First come, first served. An instance asks when it is created, is granted a slot or told to wait,
-and gives back what it has when it closes.
+Higher priorities first, and first come, first served within one. An instance asks before it starts,
+is granted a slot or told to wait, and gives back what it has when it closes.
 """
 
-from collections import OrderedDict
 from typing import Final
 
 from pawlflow.kernel.refused import Rejected
 from pawlflow.kernel.system import Evolve, System, SystemDraft, misplaced
+from pawlflow.kernel.system.line import Line, Place, Who
 from pawlflow.model.ids import CellId, InstanceId, TimeMs, WorkflowName
-from pawlflow.model.inputs import Input
+from pawlflow.model.inputs import GrantSlot, HoldInstance, Input
 from pawlflow.model.records import Record
 from pawlflow.model.system import (
     SLOTS,
     AcquireSlot,
     Continue,
-    GrantSlot,
-    HoldInstance,
     ReleaseSlot,
     SlotLimited,
     SlotQueued,
@@ -25,11 +23,9 @@ from pawlflow.model.system import (
     SlotTaken,
 )
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # 2: those who wait have a priority
 # Of one turn: a limit that is raised must not make a turn without bound. Part of the rules.
 GRANTS_MAX: Final = 256
-
-Who = tuple[WorkflowName, InstanceId]
 
 
 class Slots(System):
@@ -42,7 +38,7 @@ class Slots(System):
         self.limit = 0  # until the first asks
         self.label = ""
         self.holders: dict[Who, None] = {}
-        self.queue: OrderedDict[Who, None] = OrderedDict()  # its front leaves in O(1)
+        self.queue = Line()
 
     @property
     def free(self) -> int:
@@ -76,8 +72,8 @@ def acquire(draft: SystemDraft[Slots], incoming: AcquireSlot) -> Rejected | None
     if state.free > 0 and not state.queue:
         grant(draft, who)
     else:
-        ahead = len(state.queue)
-        draft.emit(SlotQueued(*who))
+        ahead = state.queue.ahead(incoming.priority)
+        draft.emit(SlotQueued(*who, incoming.priority))
         draft.send(*who, HoldInstance(ahead))
     return None
 
@@ -97,7 +93,7 @@ def grant_free(draft: SystemDraft[Slots]) -> None:
     """Give free slots to those who wait, in order; if they are many, go on in another turn."""
     state = draft.state
     for _ in range(min(state.free, len(state.queue), GRANTS_MAX)):
-        grant(draft, next(iter(state.queue)))
+        grant(draft, state.queue.first())
     if state.free > 0 and state.queue:
         draft.send(SLOTS, state.cell.key, Continue())
 
@@ -120,19 +116,19 @@ def on_limited(state: Slots, event: SlotLimited) -> None:
 def on_taken(state: Slots, event: SlotTaken) -> None:
     """From the queue, if it stood there, to the holders."""
     who = (event.workflow, event.key)
-    state.queue.pop(who, None)
+    state.queue.leave(who)
     state.holders[who] = None
 
 
 def on_queued(state: Slots, event: SlotQueued) -> None:
-    """Behind all others."""
-    state.queue[event.workflow, event.key] = None
+    """Behind all others of its priority."""
+    state.queue.join((event.workflow, event.key), event.priority)
 
 
 def on_released(state: Slots, event: SlotReleased) -> None:
     """It is neither here nor there."""
     who = (event.workflow, event.key)
-    state.queue.pop(who, None)
+    state.queue.leave(who)
     state.holders.pop(who, None)
 
 
@@ -157,7 +153,7 @@ class SlotsFacts(Record, frozen=True):
     limit: int
     label: str
     holders: tuple[tuple[WorkflowName, InstanceId], ...]
-    queue: tuple[tuple[WorkflowName, InstanceId], ...]
+    queue: tuple[Place, ...]
 
 
 def facts_of(state: Slots) -> SlotsFacts:
@@ -170,7 +166,7 @@ def facts_of(state: Slots) -> SlotsFacts:
         state.limit,
         state.label,
         tuple(state.holders),
-        tuple(state.queue),
+        tuple(state.queue.places()),
     )
 
 
@@ -180,5 +176,5 @@ def from_facts(found: SlotsFacts, cell: CellId) -> Slots:
     state.limit = found.limit
     state.label = found.label
     state.holders = dict.fromkeys(found.holders)
-    state.queue = OrderedDict.fromkeys(found.queue)
+    state.queue = Line(found.queue)
     return state

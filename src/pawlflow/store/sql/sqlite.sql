@@ -114,20 +114,58 @@ WITH RECURSIVE kind (workflow, state) AS (
 )
 SELECT workflow, state FROM kind;
 
--- refs_of_kind: Refs of the instances of one workflow in one state, newest first.
-SELECT ref FROM cell
-WHERE tenant = ? AND workflow = ? AND state = ? AND substr(workflow, 1, 1) <> '$' AND ref < ?
-ORDER BY ref DESC LIMIT ?;
+-- places_of_kind: Instances of one workflow in one state by age, newest first.
+SELECT created_at, ref FROM cell
+WHERE tenant = ? AND workflow = ? AND state = ? AND substr(workflow, 1, 1) <> '$'
+  AND (created_at, ref) > (?, ?) AND (created_at, ref) < (?, ?)
+ORDER BY created_at DESC, ref DESC LIMIT ?;
+
+-- places_closed: Instances that were over between two times.
+SELECT created_at, ref FROM cell WHERE tenant = ? AND closed_at BETWEEN ? AND ? LIMIT ?;
+
+-- places_delayed: Instances that began between two times, and later than they were created.
+SELECT created_at, ref FROM cell
+WHERE tenant = ? AND started_at BETWEEN ? AND ? AND started_at > created_at LIMIT ?;
+
+-- places_found: Instances by an attribute: highest value first, then newest first.
+SELECT at, ref FROM search
+WHERE tenant = ? AND name = ? AND kind = ? AND (value, at, ref) > (?, ?, ?)
+  AND (value, at, ref) < (?, ?, ?)
+ORDER BY value DESC, at DESC, ref DESC LIMIT ?;
+
+-- search_add: One more way to find an instance.
+INSERT INTO search (tenant, name, kind, value, at, ref) VALUES (?, ?, ?, ?, ?, ?);
+
+-- attributes_add: All that an instance may be found by.
+INSERT INTO attributes (ref, data) VALUES (?, ?);
+
+-- attributes_of: The same, read.
+SELECT data FROM attributes WHERE ref = ?;
+
+-- attribute_names: Every name that instances of a tenant may be found by, found by leaps.
+WITH RECURSIVE known (name) AS (
+  SELECT (SELECT min(name) FROM search WHERE tenant = ?1)
+  UNION ALL
+  SELECT (SELECT min(name) FROM search WHERE tenant = ?1 AND name > known.name) FROM known
+  WHERE known.name IS NOT NULL
+)
+SELECT name FROM known WHERE name IS NOT NULL;
+
+-- heads_of_system: System cells of one kind by key, highest first: their keys begin with it.
+SELECT head.* FROM cell JOIN head ON head.ref = cell.ref
+WHERE cell.tenant = ? AND cell.key >= ? AND cell.key < ? AND cell.workflow = ?
+ORDER BY cell.key DESC LIMIT ?;
 
 -- review_put: A decision waits.
-INSERT OR REPLACE INTO review (ref, step, tenant, workflow, key, kind, role, since, due_at, show)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT OR REPLACE INTO review (ref, step, tenant, workflow, key, kind, role, since, due_at, show,
+  claimed_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- review_drop: It no longer does.
 DELETE FROM review WHERE ref = ? AND step = ?;
 
 -- reviews: What waits in a tenant, oldest first.
-SELECT ref, step, tenant, workflow, key, kind, role, since, due_at, show FROM review
+SELECT ref, step, tenant, workflow, key, kind, role, since, due_at, show, claimed_by FROM review
 WHERE tenant = ? ORDER BY since, ref, step;
 
 -- published_put: A definition under its name.

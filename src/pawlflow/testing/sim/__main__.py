@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from time import process_time
 
+from pawlflow.testing.sim.known import KNOWN
 from pawlflow.testing.sim.planted import BUGS, planted
 from pawlflow.testing.sim.recording import record
 from pawlflow.testing.sim.run import Outcome, run
@@ -65,6 +66,8 @@ def sweep(seeds: range, options: argparse.Namespace) -> int:
     say(f"{len(seeds)} seeds, {hours:.1f} simulated hours, {turns} turns in {took:.1f} s of CPU:")
     say(f"{len(seeds) / took:.1f} seeds/s, {hours * 3600 / took:,.0f} times real time")
     say(f"violations: {dict(found) or 'none'}")
+    for name, why in KNOWN.items():
+        say(f"walked around: {name}: {' '.join(why.split())}")
     say(f"marks: {dict(sorted(marks.items()))}")
     return 1 if found else 0
 

@@ -18,7 +18,7 @@ from pawlflow.testing.sim.monitors import transient
 PATIENCE_MS: Final = 6_000
 HASTY_MS: Final = 15
 POLL_MS: Final = 400
-UNKNOWN_YET: Final = ("definition.unknown",)  # it may still be published
+UNKNOWN_YET: Final = ("definition.unknown", "workflow.unknown")  # it may still be published
 
 Done = Callable[[Accepted | Rejected], None]
 

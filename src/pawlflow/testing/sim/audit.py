@@ -4,80 +4,167 @@ It knows the definition and the journal, and none of the kernel's decisions: a k
 promise breaks it in its replay too, so only a second opinion sees it.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from pawlflow.kernel.plan import Plan, StepPlan
+from pawlflow.definition.plan import Plan, StepPlan
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import NO_ITEM, CellId, StepKey
+from pawlflow.model.ids import NO_ITEM, CellId, InstanceId, StepKey, StepName
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Direction, StepKeyParts, step_key
+from pawlflow.model.journal import Turn
+from pawlflow.model.payload import Payload
+from pawlflow.model.system import StartChild, StopChild
+from pawlflow.testing.sim.audit_budget import Money
 
 Report = Callable[[str, CellId, str], None]
+Place = tuple[int, int]  # a step, and an item of it
+INSTANCE: Final = "instance"  # in place of a step: the timeout of the whole, or its time to start
 
 
 class Line:
-    """What the journal says of one step."""
+    """What the journal says of one run of a step, or of an item of it."""
 
-    __slots__ = ("attempt", "corrections", "done", "late", "ready", "retries", "round", "running")
+    def __init__(self, step: int, item: int, before: "Line | None" = None) -> None:
+        self.step = step
+        self.item = item
+        self.attempt: int = before.attempt if before else 0  # counted on when it runs again
+        self.round: int = before.round + 1 if before else 1
+        self.running = 0  # the attempt in flight, if any; of a child too
+        self.retries = self.corrections = 0
+        self.params: Payload | None = before.params if before and item == NO_ITEM else None
+        self.value: Any = None  # of an item
+        self.result: Payload | None = None
+        self.queued = self.held = False
+        self.done = self.skipped = self.late = False
+        self.level = 0  # the rung that is asked
+        self.voters: list[str] = []
+        self.granted: dict[str, bytes] | None = None  # digests of what was approved
+        self.children: dict[int, InstanceId] = {}  # by attempt
+        self.told: dict[int, None] = {}  # attempts that are no longer wanted, and know it
+        self.undo_attempt = self.undo_retries = 0
 
-    def __init__(self) -> None:
-        self.attempt = 0
-        self.round = 1
-        self.running = 0  # the attempt in flight, if any
-        self.retries = 0
-        self.corrections = 0
-        self.ready = False  # parameters were fixed
-        self.done = False
-        self.late = False
+    def __repr__(self) -> str:
+        return f"s{self.step}" if self.item == NO_ITEM else f"s{self.step}[{self.item}]"
+
+
+class Fan:
+    """The items of a step with forEach, as far as they were looked at."""
+
+    def __init__(self, size: int, items: list[Any] | None) -> None:
+        self.size = size
+        self.items = items  # as an outsider reads the list
+        self.next = 0
+        self.open = 0
 
 
 class Audit:
     """One instance, as an outsider reads its journal."""
 
-    def __init__(self, cell: CellId, plan: Plan, report: Report) -> None:
+    def __init__(self, cell: CellId, plan: Plan, lists: dict[int, str], report: Report) -> None:
         self.cell = cell
         self.plan = plan
+        self.lists = lists  # the forEach of steps, as it is written
         self.report = report
         self.nonce = b""
+        self.by = ""
         self.now = 0
-        self.created = self.closed = False
-        self.started = False
-        self.slot = ""
-        self.lines: dict[int, Line] = {}
-        self.due: dict[int, int] = {}
-        self.stack: list[int] = []  # completed steps with an undo
-        self.undoing: int | None = None
-        self.undo_retries = 0
-        self.undo_attempts: dict[int, int] = {}
+        self.created = self.closed = self.started = self.stopping = self.undo_begun = False
+        self.slot = self.rate = ""
+        self.start_at: int | None = None
+        self.given: Any = None
+        self.lines: dict[Place, Line] = {}
+        self.past: dict[Place, list[Line]] = {}  # runs that were put aside
+        self.fans: dict[int, Fan] = {}
+        self.due: dict[object, int] = {}
+        self.stack: list[Line] = []  # what was done and has an undo
+        self.undoing: list[Line] = []
         self.undo_failed = False
-        self.keys: dict[StepKey, tuple[int, Direction, int]] = {}
+        self.keys: dict[StepKey, tuple[int, int, Direction, int]] = {}
         self.succeeded: list[StepKey] = []  # by receipts: each has an effect in the world
+        self.heard: list[Receipt] = []  # of children, that settled or failed an attempt
+        self.money = Money(plan, self.bad)
+        self.depths = depths_of(plan)
         self.tick = False
         self.input: Any = None
+        self.turn: Turn | None = None
 
     def bad(self, monitor: str, why: str) -> None:
         """Something that must not be."""
         self.report(monitor, self.cell, why)
 
-    def line(self, step: int) -> Line:
-        """What is known of a step."""
-        found = self.lines.get(step)
+    # Lines
+
+    def line(self, step: int, item: int = NO_ITEM) -> Line:
+        """The present run of a step or item."""
+        found = self.lines.get((step, item))
         if found is None:
-            found = self.lines[step] = Line()
+            earlier = self.past.get((step, item))
+            found = self.lines[step, item] = Line(step, item, earlier[-1] if earlier else None)
+            if item != NO_ITEM:
+                self.look_at(found)
         return found
+
+    def look_at(self, line: Line) -> None:
+        """An item is touched for the first time in this run: in order, and not too many at once."""
+        fan = self.fans.get(line.step)
+        if fan is None or line.item != fan.next or line.item >= fan.size:
+            at = "nothing" if fan is None else f"{fan.next} of {fan.size}"
+            self.bad("fan", f"{line} is looked at when {at} is next")
+            return
+        fan.next += 1
+        fan.open += 1
+        if fan.open > self.step(line.step).limit:
+            self.bad("fan", f"{fan.open} items of s{line.step} are open at one time")
+        line.value = None if fan.items is None else fan.items[line.item]
+
+    def of_round(self, step: int, item: int, round_: int) -> Line:
+        """The run that a round belongs to."""
+        earlier = self.past.get((step, item), ())
+        return next((line for line in earlier if round_ <= line.round), None) or self.line(
+            step, item
+        )
+
+    def undone(self, step: int, item: int, round_: int) -> Line:
+        """The run that is undone: the last, or one that was put aside."""
+        if not round_:
+            return self.line(step, item)
+        return self.of_round(step, item, round_)
 
     def step(self, step: int) -> StepPlan:
         """What the definition says of a step."""
         return self.plan.steps[step]
 
-    def key(self, step: int, direction: Direction, round_: int) -> StepKey:
+    def name(self, line: Line) -> StepName:
+        """What people call it."""
+        name = self.step(line.step).name
+        return name if line.item == NO_ITEM else StepName(f"{name}[{line.item}]")
+
+    def is_whole(self, line: Line) -> bool:
+        """Does it stand for its items?"""
+        return line.item == NO_ITEM and self.step(line.step).for_each is not None
+
+    def attempted(self, line: Line) -> bool:
+        """Is it made in attempts by an executor?"""
+        return self.step(line.step).attempted and not self.is_whole(line)
+
+    def is_child(self, line: Line) -> bool:
+        """Is it made by an instance of its own?"""
+        return self.step(line.step).kind == "workflow" and not self.is_whole(line)
+
+    def running(self) -> Iterator[Line]:
+        """What an executor works on now."""
+        return (line for line in self.lines.values() if line.running and self.attempted(line))
+
+    def key(self, line: Line, direction: Direction, round_: int) -> StepKey:
         """The step key by its formula, and who it stands for."""
-        name = self.step(step).name
-        parts = StepKeyParts(self.cell.tenant, self.nonce, direction, name, NO_ITEM, round_)
+        name = self.step(line.step).name
+        parts = StepKeyParts(self.cell.tenant, self.nonce, direction, name, line.item, round_)
         made = step_key(parts)
-        self.keys[made] = (step, direction, round_)
+        self.keys[made] = (line.step, line.item, direction, round_)
         return made
+
+    # What happens to them
 
     def judge_failure(self, receipt: Receipt) -> None:
         """A failure settles its own attempt, or none."""
@@ -85,54 +172,99 @@ class Audit:
         if found is None:
             self.bad("19", "a failure of an unknown step key was taken")
             return
-        step, direction, round_ = found
-        line = self.line(step)
+        step, item, direction, round_ = found
+        line = self.of_round(step, item, round_)
         own = line.running == receipt.attempt and line.round == round_
         if direction == "undo":
-            own = self.undoing == step and self.undo_attempts.get(step) == receipt.attempt
+            own = line in self.undoing and line.undo_attempt == receipt.attempt
+        elif own and self.is_child(line):
+            self.heard.append(receipt)
+        elif own:
+            self.money.spend({}, receipt.usage)  # a failure costs what it says
         if not own:
-            self.bad("19", f"attempt {receipt.attempt} of s{step} failed for another attempt")
+            self.bad("19", f"attempt {receipt.attempt} of {line} failed for another attempt")
 
-    def fire(self, place: int, what: str) -> None:
+    def fire(self, what: object, words: str) -> None:
         """A deadline acts: there must be one, and its time must have come."""
-        due = self.due.pop(place, None)
+        due = self.due.pop(what, None)
         if due is None:
-            self.bad("15", f"{what} fires without a deadline, or twice")
+            self.bad("15", f"{words} fires without a deadline, or twice")
         elif self.now < due:
-            self.bad("15", f"{what} fires {due - self.now} ms early")
+            self.bad("15", f"{words} fires {due - self.now} ms early")
 
-    def arm(self, place: int, due: int | None) -> None:
-        """The deadline of a step from now on."""
+    def arm(self, what: object, due: int | None) -> None:
+        """The deadline of something from now on."""
         if due is None:
-            self.due.pop(place, None)
+            self.due.pop(what, None)
         else:
-            self.due[place] = due
+            self.due[what] = due
 
-    def settle(self, step: int) -> Line:
-        """A step ends, once."""
-        line = self.line(step)
-        if line.done:
-            self.bad("7", f"s{step} is settled twice")
-        line.done = True
+    def end_attempt(self, line: Line) -> None:
+        """Nothing of it is in flight any more."""
+        if line.running and self.attempted(line):
+            self.money.give_back(self.step(line.step).cost)
         line.running = 0
-        self.due.pop(step, None)
-        return line
+        line.queued = line.held = False
 
-    def by_time(self, step: int, failure: Failure) -> None:
-        """A failure because time was up: was it?"""
+    def settle(self, line: Line) -> None:
+        """A step or item ends, once."""
+        if line.done:
+            self.bad("7", f"{line} is settled twice")
+        self.end_attempt(line)
+        line.done = True
+        self.due.pop(line, None)
+        if line.item != NO_ITEM:
+            self.fans[line.step].open -= 1
+
+    def by_time(self, line: Line, failure: Failure) -> None:
+        """A failure because time was up: was it? A child is told."""
         if self.tick and failure.kind == "timeout":
-            self.fire(step, f"the timeout of s{step}")
+            self.fire(line, f"the timeout of {line}")
+            self.unwanted(line)
 
-    def unsure(self, step: int, attempt: int, failure: Failure) -> None:
+    def unwanted(self, line: Line) -> None:
+        """Nobody waits for this attempt of a child any more: it must be told, once."""
+        if not self.is_child(line) or not line.running or line.running in line.told:
+            return
+        child = line.children.get(line.running)
+        sends = () if self.turn is None else self.turn.sends
+        if not any(isinstance(s.input, StopChild) and s.input.child == child for s in sends):
+            self.bad("child", f"{line} no longer waits for {child}, which is not told")
+        line.told[line.running] = None
+
+    def expect_child(self, line: Line, key: StepKey) -> None:
+        """A child is asked for: exactly one, for this attempt."""
+        sends = () if self.turn is None else self.turn.sends
+        asked = [s.input for s in sends if isinstance(s.input, StartChild)]
+        mine = [a for a in asked if a.parent.step_key == key and a.parent.attempt == line.attempt]
+        if len(mine) != 1:
+            self.bad("child", f"{len(mine)} children are asked for by attempt {line.attempt}")
+        line.children[line.attempt] = mine[0].child
+
+    def unsure(self, line: Line, attempt: int, failure: Failure) -> None:
         """A failed step may ask to be undone all the same."""
-        plan = self.step(step)
+        plan = self.step(line.step)
         unknown = plan.undo_on_failure or failure.kind == "unknown_outcome"
         if plan.undo is not None and attempt and unknown:
-            self.stack.append(step)
+            self.stack.append(line)
 
-    def prove(self, what: str) -> None:
-        """A success came by a receipt: the ledger must know it."""
-        if isinstance(self.input, Receipt):
-            self.succeeded.append(self.input.key)
-        else:
+    def prove(self, line: Line, what: str) -> None:
+        """A success came by a receipt: the ledger, or the child, must know it."""
+        if not isinstance(self.input, Receipt):
             self.bad("4", f"{what} succeeded without a receipt")
+        elif self.is_child(line):
+            self.heard.append(self.input)
+        else:
+            self.succeeded.append(self.input.key)
+
+
+def depths_of(plan: Plan) -> list[int]:
+    """How many steps lie before each, on the longest way."""
+    known: dict[int, int] = {}
+
+    def depth(step: int) -> int:
+        if step not in known:
+            known[step] = max((depth(need) + 1 for need in plan.steps[step].needs), default=0)
+        return known[step]
+
+    return [depth(step.index) for step in plan.steps]

@@ -1,21 +1,21 @@
 """Clients: they start instances, decide at gates, send signals, and look after what is stuck."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Final
 
-from pawlflow.engine import requests
+from pawlflow import requests
+from pawlflow.definition import shape
 from pawlflow.engine.actions import Accepted
 from pawlflow.engine.places import mail_of
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.state import ESCALATED, WAITING, Instance
-from pawlflow.model.ids import CellId, RoleName, StepName, Tenant
+from pawlflow.kernel.state import Instance
+from pawlflow.kernel.system.schedule import Schedule
+from pawlflow.model.batches import AddTargets, BatchVerb, OpenBatch, batch_cell
+from pawlflow.model.ids import CellId, Tenant, TimeMs
 from pawlflow.model.inputs import (
-    Approve,
     CancelInstance,
     Input,
     PauseInstance,
-    Reject,
-    ResumeStep,
     StartInstance,
     UnpauseInstance,
 )
@@ -23,17 +23,28 @@ from pawlflow.model.journal import Disposition
 from pawlflow.model.operate import RedriveInput
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import read
+from pawlflow.model.timed import PauseSchedule, UnpauseSchedule
 from pawlflow.store.port import Found, position
 from pawlflow.testing.sim.asking import Asking
 from pawlflow.testing.sim.cluster import Cluster
 from pawlflow.testing.sim.flows import TENANTS, Flow, Planned
+from pawlflow.testing.sim.serving import Serving
 from pawlflow.testing.sim.shadows import Shadow
+from pawlflow.testing.sim.world import EPOCH
 
-PEOPLE: Final = ("ann", "bob", "eve")
 STORM_MS: Final = 3_000  # between two looks
 CALM_MS: Final = 10_000
 DEAD_MAX: Final = 100
-TRIES_MAX: Final = 6  # of a step with one input: an executor may keep a bad result for its key
+VERBS: Final[tuple[BatchVerb, ...]] = ("cancel", "pause", "unpause", "resume", "signal")
+BACK_MS: Final = 600_000  # how far a backfill goes
+LATE_MS: Final = 25_000  # a definition that is published late
+
+
+Then = Callable[[], None]
+
+
+def nothing() -> None:
+    """What follows most requests."""
 
 
 class Clients:
@@ -47,25 +58,38 @@ class Clients:
         self.waiting: dict[str, None] = {}  # names of requests under way
         self.asked = 0
         self.refused: dict[str, str] = {}
+        self.serving = Serving(cluster.world, self.ask)
+        self.batches = 0
+        self.schedules: list[shape.Schedule] = []
 
     def begin(self) -> None:
         """Publish, start, and look around from time to time."""
         early = self.world.faults.fires("client.early", "-", "starts before publishing")
         for tenant in dict.fromkeys(each.cell.tenant for each in self.planned):
             for flow in self.flows:
-                asked = requests.publish(flow.workflow, tenant, "ann")
-                cell = requests.registry_cell(tenant)
-                name = f"publish:{tenant}/{flow.workflow.name}"
-                wait = self.world.dice.between(name, 0, 20_000 if early else 0)
-                self.world.after(wait, lambda n=name, c=cell, i=asked: self.ask(n, c, i))  # type: ignore[misc]
+                self.publish(tenant, flow, early=early)
+            for beside in self.schedules:
+                asked = requests.publish_schedule(beside, tenant, "ann")
+                self.ask(f"publish:{tenant}/{beside.name}", requests.registry_cell(tenant), asked)
         for plan in self.planned:
             self.world.after(plan.at, lambda p=plan: self.start(p))  # type: ignore[misc]
         self.world.after(STORM_MS, self.look)
 
+    def publish(self, tenant: Tenant, flow: Flow, *, early: bool) -> None:
+        """Make a definition known; a late one when somebody may have asked for it already."""
+        asked = requests.publish(flow.workflow, tenant, "ann")
+        cell = requests.registry_cell(tenant)
+        name = f"publish:{tenant}/{flow.workflow.name}"
+        wait = self.world.dice.between(name, 0, 20_000 if early else 0)
+        wait += LATE_MS if flow.late else 0
+        self.world.after(wait, lambda: self.ask(name, cell, asked))
+
     def start(self, plan: Planned) -> None:
         """Start an instance; a nervous client does so twice."""
         cell = plan.cell
-        wanted = StartInstance(plan.flow.definition, Payload.of(plan.input, cell.tenant), "ann")
+        at = TimeMs(EPOCH + plan.at + plan.later_ms) if plan.later_ms else None
+        given = Payload.of(plan.input, cell.tenant)
+        wanted = StartInstance(plan.flow.definition, given, "ann", start_at=at)
         name = f"start:{cell.tenant}/{cell.key}"
         self.ask(name, cell, wanted)
         if self.world.faults.fires("client.twice", name, "starts twice"):
@@ -75,7 +99,7 @@ class Clients:
             cancel = CancelInstance("ann")
             self.world.after(wait, lambda: self.ask(f"regret:{name}", cell, cancel))
 
-    def ask(self, name: str, cell: CellId, incoming: Input) -> None:
+    def ask(self, name: str, cell: CellId, incoming: Input, then: Then = nothing) -> None:
         """Ask until there is an answer; one request of a name at a time."""
         if name in self.waiting:
             return
@@ -86,6 +110,7 @@ class Clients:
             del self.waiting[name]
             said = outcome.code if isinstance(outcome, Rejected) else "ok"
             self.world.tell(f"{name}: {said}")
+            then()
             if isinstance(outcome, Rejected) and isinstance(incoming, StartInstance):
                 self.refused[name] = outcome.code
                 if outcome.code in ("instance.exists", "instance.conflict"):
@@ -108,6 +133,9 @@ class Clients:
         for tenant in TENANTS:
             for found in self.cluster.bench.store.real.dispositions(tenant, DEAD_MAX):
                 self.redrive(tenant, found)
+            if self.world.faults.fires("client.batch", tenant, "one act on many"):
+                self.begin_batch(tenant)
+        self.look_at_schedules(calm=calm)
         self.world.after(CALM_MS if calm else STORM_MS, self.look)
 
     def serve(self, shadow: Shadow, state: Instance, *, calm: bool) -> None:
@@ -124,48 +152,8 @@ class Clients:
             return
         if state.paused:
             self.ask(f"unpause:{name}", cell, UnpauseInstance("ann"))
-        for i, incoming in enumerate(self.needs(name, shadow, state)):
+        for i, incoming in enumerate(self.serving.needs(name, shadow, state)):
             self.ask(f"serve:{name}:{type(incoming).__name__}:{i}", cell, incoming)
-
-    def needs(self, name: str, shadow: Shadow, state: Instance) -> Iterator[Input]:
-        """What an instance waits for, as the inputs that would serve it."""
-        for step in sorted(state.open):
-            unit, plan = state.unit(step), state.plan.steps[step]
-            if unit.status == ESCALATED:
-                tired = unit.attempt > TRIES_MAX and plan.takes_input
-                yield self.resume(
-                    name, plan.name, shadow.id.tenant, edits=plan.takes_input, must=tired
-                )
-            elif unit.status == WAITING and unit.wait == "approval":
-                yield self.decide(f"{name}.{plan.name}", plan.name, plan.gate, unit.role)
-            elif unit.status == WAITING and unit.wait == "event":
-                data = {"n": state.input.value.get("n", 7)}
-                if self.world.faults.fires("client.emit", name, "a broadcast instead of a signal"):
-                    topic = requests.topic_cell(shadow.id.tenant, plan.event)
-                    data["n"] = self.world.dice.pick(f"emit:{name}", (data["n"], 7))
-                    emitted = requests.emit(plan.event, data, shadow.id.tenant, "bob")
-                    self.ask(f"emit:{name}.{plan.name}", topic, emitted)
-                else:
-                    yield requests.signal(plan.event, data, shadow.id.tenant, "bob")
-
-    def resume(
-        self, name: str, step: StepName, tenant: Tenant, *, edits: bool, must: bool
-    ) -> Input:
-        """Let an escalated step go on, with the same input or another."""
-        edited = edits and self.world.faults.fires("client.edit", name, "its input is changed")
-        if edited or must:
-            return ResumeStep(step, "ann", "retry", params=Payload.of({"edited": True}, tenant))
-        if edits and self.world.dice.roll(f"reassign:{name}") < 0.3:
-            return ResumeStep(step, "ann", "reassign", role=RoleName("Clerk"))
-        return ResumeStep(step, "ann", "resume")
-
-    def decide(self, name: str, step: StepName, gate: object, role: RoleName | None) -> Input:
-        """Approve or reject, as somebody who may."""
-        who = self.world.dice.pick(f"who:{name}", PEOPLE)
-        asked = role or getattr(gate, "role", None)
-        if self.world.faults.fires("client.reject", name, "is rejected"):
-            return Reject(step, who, asked)
-        return Approve(step, who, asked)
 
     def redrive(self, tenant: Tenant, found: Found) -> None:
         """Send a dead letter once more."""
@@ -181,3 +169,48 @@ class Clients:
         mail = mail_of(cell, dead.input)
         original = Payload.of([mail.input, mail.beside], tenant)
         self.ask(name, cell, RedriveInput(place, original, "ann"))
+
+    # Many at once
+
+    def begin_batch(self, tenant: Tenant) -> None:
+        """One act on some instances; the targets come in two pages, and one is not there."""
+        self.batches += 1
+        id_, dice = f"b{self.batches}", self.world.dice
+        verb = dice.pick(f"batch:{tenant}", VERBS)
+        data = Payload.of({"n": 1}, tenant) if verb == "signal" else None
+        asked = OpenBatch(verb, "some", "eve", event="ping" if data else "", given=data)
+        shadows = self.cluster.bench.monitors.shadows.refs.values()
+        known = [s.id for s in shadows if s.id.tenant == tenant and s.plan is not None]
+        chosen = [cell for cell in known if dice.roll(f"target:{tenant}") < 0.5]
+        targets = [[cell.workflow, cell.key] for cell in chosen]
+        pages = [targets[:2], [*targets[1:], ["w0", "nobody"]]]  # one is meant twice
+        cell = batch_cell(tenant, id_)
+        last = AddTargets(Payload.of(pages[1], tenant), complete=True)
+        first = AddTargets(Payload.of(pages[0], tenant), complete=False)
+        steps: list[tuple[str, Input]] = [("open", asked), ("first", first), ("last", last)]
+        self.go_on(f"batch:{tenant}/{id_}", cell, steps)
+
+    def go_on(self, name: str, cell: CellId, steps: list[tuple[str, Input]]) -> None:
+        """One request after the other."""
+        if steps:
+            (what, incoming), rest = steps[0], steps[1:]
+            then = lambda: self.go_on(name, cell, rest)  # noqa: E731
+            self.ask(f"{name}:{what}", cell, incoming, then)
+
+    def look_at_schedules(self, *, calm: bool) -> None:
+        """Hold them, let them go on, catch up; after the storm nothing more begins by itself."""
+        faults = self.world.faults
+        for shadow in list(self.cluster.bench.monitors.shadows.refs.values()):
+            state = shadow.cell.state
+            if not isinstance(state, Schedule) or state.job is None:
+                continue
+            name, held = f"{shadow.id.tenant}/{shadow.id.key}", state.paused_by is not None
+            if calm and not held:
+                self.ask(f"hold:{name}", shadow.id, PauseSchedule("ann"))
+            if faults.fires("client.hold", name, "is held, or let go"):
+                turned = UnpauseSchedule("eve") if held else PauseSchedule("eve")
+                self.ask(f"turn:{name}", shadow.id, turned)
+            if faults.fires("client.backfill", name, "its past is made up for"):
+                last = TimeMs(state.now)
+                first = TimeMs(last - self.world.dice.between(f"back:{name}", 0, BACK_MS))
+                self.ask(f"fill:{name}", shadow.id, requests.backfill(first, last, "eve"))

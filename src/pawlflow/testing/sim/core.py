@@ -6,7 +6,7 @@ may stop, sleep or lose what it owns.
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,6 @@ from pawlflow.engine.actions import (
 )
 from pawlflow.engine.cells import Hot
 from pawlflow.engine.drivers import SAFETY_MS, Engine
-from pawlflow.engine.plans import Plans
 from pawlflow.engine.shard import FULL_RETRY_MS, Limits, Shards
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId
@@ -320,29 +319,16 @@ class Core:
 
     def load(self, action: Load) -> Callable[[], None]:
         """Cells, and the definitions they run under, read by the real driver."""
-        reading = Reading(self.shards.plans)
         store = Rotting(self.bench.store.real, self.world.faults)
-        Engine(reading, store, self.host.clock, self).load(action)  # type: ignore[arg-type]
+        found = Engine(self.shards, store, self.host.clock, self).load(action)  # type: ignore[arg-type]
 
         def tell() -> None:
-            self.shards.loaded(*reading.found)
+            self.shards.loaded(*found)
             staged = self.shards.staging.touched if self.shards.staging else {}
             read = [each for each in action.cells if each not in staged]
             check_alive(self.bench.monitors, self.shards, read)
 
         return tell
-
-
-class Reading:
-    """Stands where the core is while the driver reads for it."""
-
-    def __init__(self, plans: Plans) -> None:
-        self.plans = plans
-        self.found: tuple[Any, ...] = ()
-
-    def loaded(self, *found: Any) -> None:
-        """Keep what was read, to be told later."""
-        self.found = found
 
 
 class Rotting:

@@ -4,15 +4,18 @@ Each keeps what it did by step key and gives the same result again, unless the p
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pawlflow.model.failure import FailureClass, failure_of
-from pawlflow.model.ids import CellId, StepKey, Tenant
+from pawlflow.model.ids import NO_ITEM, CellId, StepKey, Tenant
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.model.payload import Payload
 from pawlflow.testing.sim.bus import Bus
 from pawlflow.testing.sim.flows import TENANTS
+from pawlflow.testing.sim.language import PAID
 from pawlflow.testing.sim.ledger import Ledger
 from pawlflow.testing.sim.world import World
 
@@ -41,6 +44,7 @@ class Executors:
         self.dedupe = True
         self.done: dict[StepKey, Payload] = {}
         self.stopped: dict[tuple[StepKey, int], None] = {}
+        self.rooms: tuple[str, ...] = ()
 
     def command(self, _: str, intent: Intent) -> None:
         """The engine publishes an intent."""
@@ -87,6 +91,9 @@ class Executors:
         self.ledger.record(call, self.world.now)
         self.happened(call)
         good: dict[str, object] = {"ok": True, "n": 1}
+        if self.rooms:
+            size = self.world.dice.between(f"list:{name}", 0, 4)
+            good["list"] = [self.world.dice.between(f"of:{name}", 0, 3) for _ in range(size)]
         bad = faults.fires("exec.invalid", name, "gives a result of the wrong shape")
         result = Payload.of({"n": 1} if bad else good, tenant)
         self.done[call.key] = result
@@ -97,9 +104,22 @@ class Executors:
     def emit(self, call: Call, receipt: Receipt, what: str) -> None:
         """A receipt sets out; now and then a lie goes with it."""
         name = name_of(call)
+        if call.target == PAID:
+            receipt = replace(receipt, usage=self.usage_of(call))
         self.send(call.cell, receipt, f"receipt:{name}:{what}")
         if self.world.faults.fires("exec.lie", name, "lies"):
             self.lie(call, receipt)
+
+    def usage_of(self, call: Call) -> Payload | None:
+        """What an attempt cost, however often it is asked; some do not say."""
+        known = self.ledger.reported.get((call.key, call.attempt))
+        if known is None:
+            dice, name = self.world.dice, name_of(call)
+            usd = {"usd": dice.pick(f"usd:{name}", (0, 0.25, 1.5))}
+            said: tuple[dict[str, Any], ...] = ({}, usd, usd | {"tokens": 30})
+            known = dice.pick(f"usage:{name}", said)
+            self.ledger.reported[call.key, call.attempt] = known
+        return Payload.of(known, call.cell.tenant) if known else None
 
     def lie(self, call: Call, receipt: Receipt) -> None:
         """A receipt that must change nothing."""
@@ -130,5 +150,6 @@ class Executors:
 
 def name_of(call: Call) -> str:
     """What a call is about, the same in every run of a seed."""
-    cell = call.cell
-    return f"{cell.tenant}/{cell.key}.{call.step}.{call.direction}.{call.round}.{call.attempt}"
+    cell, step = call.cell, call.step
+    what = step if call.item == NO_ITEM else f"{step}[{call.item}]"
+    return f"{cell.tenant}/{cell.key}.{what}.{call.direction}.{call.round}.{call.attempt}"

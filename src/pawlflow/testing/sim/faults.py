@@ -53,8 +53,15 @@ RATES: Final[dict[str, tuple[float, ...]]] = {
     "client.reject": (0.1, 0.3),
     "client.edit": (0.2, 0.5),
     "client.emit": (0.3, 0.6),
+    "client.claim": (0.1, 0.3),
+    "client.limits": (0.3, 0.6),
     "client.cancel": (0.003, 0.01),
     "client.pause": (0.005, 0.02),
+    "client.changes": (0.4, 0.7),
+    "client.away": (0.6, 0.9),
+    "client.batch": (0.01, 0.03),
+    "client.hold": (0.03, 0.1),
+    "client.backfill": (0.03, 0.1),
     # Per look of the weather, which is every two seconds.
     "node.crash": (0.003, 0.01, 0.03),
     "node.pause": (0.005, 0.02),
@@ -99,11 +106,14 @@ class Faults:
         return hit
 
 
-def swarm(dice: Dice, without: frozenset[str]) -> dict[str, float]:
+def swarm(
+    dice: Dice, without: frozenset[str], always: frozenset[str] = frozenset()
+) -> dict[str, float]:
     """Which kinds of fault a seed has, and how often each strikes."""
     share = dice.pick("swarm.share", (0.15, 0.3, 0.5, 0.8))
     rates: dict[str, float] = {}
     for kind, choices in RATES.items():
-        if dice.roll(f"swarm.on:{kind}") < share and kind not in without:
+        drawn = dice.roll(f"swarm.on:{kind}") < share and kind not in without
+        if drawn or kind in always:
             rates[kind] = dice.pick(f"swarm.rate:{kind}", choices)
     return rates

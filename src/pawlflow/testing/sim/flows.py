@@ -21,6 +21,7 @@ from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, WorkflowName
 from pawlflow.model.system import SLOTS, slots_key, topic_cell
 from pawlflow.store.port import SHARDS
 from pawlflow.testing.sim.chance import Dice
+from pawlflow.testing.sim.language import LEAVES, Rooms, child_step, enrich, enrich_step
 from pawlflow.testing.sim.setup import Setup
 
 TENANTS: Final = (Tenant("acme"), Tenant("bolt"))
@@ -29,6 +30,7 @@ KINDS: Final = ("run", "run", "run", "run", "agent", "sleep", "wait", "approval"
 HASTE_MS: Final = 300
 FAILURES: Final = (None, None, "abort", "skip", "compensate", "escalate")
 POLICIES: Final = ("abort", "skip", "compensate", "compensate", "retry")
+LATER_MS: Final = (0, 0, 2_000, 40_000, 200_000)
 RESULT: Final = {"type": "object", "required": ["ok"]}  # what executors give, unless they fail
 
 
@@ -38,6 +40,8 @@ class Flow(msgspec.Struct, frozen=True):
     workflow: Workflow
     data: bytes
     definition: Digest
+    child: bool = False  # started by others alone
+    late: bool = False  # published when somebody may have asked for it already
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -48,22 +52,27 @@ class Planned(msgspec.Struct, frozen=True):
     flow: Flow
     input: Any
     at: int
+    later_ms: int = 0  # it is asked to begin only so long after that
 
 
 def flows_of(setup: Setup) -> list[Flow]:
-    """The definitions of a run."""
-    dice = Dice(setup.seed)
-    return [flow_of(dice, f"w{i}") for i in range(setup.flows)]
+    """The definitions of a run: those that clients start, and children of theirs."""
+    dice, rooms = Dice(setup.seed), setup.rooms
+    found = [flow_of(dice, f"w{i}", rooms) for i in range(setup.flows)]
+    if "children" in rooms:
+        found += [child_of(dice, name, rooms) for name in ("c0", "c1", "cl")]
+    return found
 
 
-def flow_of(dice: Dice, name: str) -> Flow:
+def flow_of(dice: Dice, name: str, rooms: Rooms = ()) -> Flow:
     """A definition with a bit of everything."""
     count = dice.between(f"{name}.steps", 2, 6)
     saga = dice.roll(f"{name}.saga") < 0.3  # a chain of effects that are all undone together
     steps: list[Step] = []
     for i in range(count):
         site = f"{name}.s{i}"
-        steps.append(saga_step(dice, site, i, steps) if saga else step_of(dice, site, i, steps))
+        step = saga_step(dice, site, i, steps) if saga else step_of(dice, site, i, steps)
+        steps.append(enrich_step(dice, site, step, steps, rooms))
     limited = dice.roll(f"{name}.keyed") < 0.45
     triggered = dice.roll(f"{name}.triggered") < 0.15
     workflow = Workflow(
@@ -79,8 +88,40 @@ def flow_of(dice: Dice, name: str) -> Flow:
         trigger=Trigger(event="ping", condition="event.n == 7") if triggered else None,
         output={"first": f"${{ steps.{steps[0].name} }}"},
     )
+    return flow_for(enrich(dice, workflow, rooms))
+
+
+def flow_for(workflow: Workflow, *, child: bool = False) -> Flow:
+    """A definition, ready to be published."""
     data = definition_bytes(workflow)
-    return Flow(workflow, data, hash_of_bytes(data))
+    late = child and workflow.name == "cl"
+    return Flow(workflow, data, hash_of_bytes(data), child=child, late=late)
+
+
+def child_of(dice: Dice, name: str, rooms: Rooms) -> Flow:
+    """A small definition that others start; c0 has a child of its own."""
+    within = tuple(room for room in rooms if room not in ("schedule", "children"))
+    steps: list[Step] = []
+    for i in range(dice.between(f"{name}.steps", 1, 2)):
+        site = f"{name}.s{i}"
+        step = saga_step(dice, site, i, steps)
+        steps.append(enrich_step(dice, site, step, steps, within))
+    if name == "c0":
+        site = f"{name}.s{len(steps)}"
+        step = child_step(dice, site, saga_step(dice, site, len(steps), steps), LEAVES)
+        steps.append(enrich_step(dice, site, step, steps, within))
+    strict = dice.roll(f"{name}.strict") < 0.4
+    limited = dice.roll(f"{name}.keyed") < 0.2
+    workflow = Workflow(
+        name=WorkflowName(name),
+        steps=tuple(steps),
+        input={"type": "object", "required": ["n"]} if strict else None,
+        failure_policy=dice.pick(f"{name}.policy", ("abort", "compensate", "compensate")),
+        timeout_ms=dice.pick(f"{name}.timeout", (None, None, 60_000)),  # type: ignore[arg-type]
+        concurrency=Keyed(key="input.group", limit=2) if limited else None,
+        output={"last": f"${{ steps.{steps[-1].name} }}", "id": "${ instance.id }"},
+    )
+    return flow_for(enrich(dice, workflow, within), child=True)
 
 
 def step_of(dice: Dice, site: str, i: int, before: list[Step]) -> Step:
@@ -193,13 +234,17 @@ def instances_of(setup: Setup, flows: list[Flow]) -> list[Planned]:
     burst = dice.pick("burst", (1, 4, 12, 24))  # so many start together
     near = dice.pick("near", (0.0, 0.5, 1.0))  # how many live where what they talk to lives
     found: list[Planned] = []
+    flows = [flow for flow in flows if not flow.child]
     for number in range(setup.instances):
         tenant = TENANTS[number % setup.tenants]
         flow = flows[dice.between("instance.flow", 0, len(flows) - 1)]
-        data = {
+        data: dict[str, Any] = {
             "n": dice.between("instance.n", 0, 3),
             "group": dice.between("instance.group", 0, 1),
         }
+        if "fans" in setup.rooms:
+            size = dice.between(f"items:{number}", 0, 5)
+            data["items"] = [dice.between(f"item:{number}", 0, 3) for _ in range(size)]
         key = f"i{number // setup.tenants}"
         if dice.roll(f"near:{number}") < near:
             key = settled(tenant, key, [shard_of(partner(tenant, flow, data["group"]))])
@@ -209,7 +254,8 @@ def instances_of(setup: Setup, flows: list[Flow]) -> list[Planned]:
         at = dice.between(f"at:{number // burst}", 0, setup.storm_ms * 3 // 4)
         at += dice.between("instance.after", 0, 30)
         if setup.only is None or number in setup.only:
-            found.append(Planned(number, cell, flow, data, at))
+            later = dice.pick(f"later:{number}", LATER_MS) if "later" in setup.rooms else 0
+            found.append(Planned(number, cell, flow, data, at, later))
     return found
 
 

@@ -1,5 +1,7 @@
 """The ledger: what was truly done to the world, whoever asked for it and however often."""
 
+from typing import Any
+
 import msgspec
 
 from pawlflow.model.ids import CellId, StepKey
@@ -19,6 +21,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.effects: dict[StepKey, list[Effect]] = {}
+        self.reported: dict[tuple[StepKey, int], dict[str, Any]] = {}  # costs, by attempt
 
     def record(self, call: Call, now: int) -> int:
         """An effect happens; returns how often it has now."""

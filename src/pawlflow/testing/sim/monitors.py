@@ -14,7 +14,7 @@ from pawlflow.kernel.heads import facts_of
 from pawlflow.kernel.replay import read_turn
 from pawlflow.kernel.snapshot import opened_state, state_bytes
 from pawlflow.model.ids import CellId, Digest
-from pawlflow.model.inputs import Input, StartInstance, Tick
+from pawlflow.model.inputs import ClaimReview, Input, StartInstance, Tick
 from pawlflow.model.intents import Call, Called, Intent
 from pawlflow.model.journal import Disposition, Turn, frame_of, payloads_of
 from pawlflow.model.operate import DiscardInput, RedriveInput
@@ -23,6 +23,7 @@ from pawlflow.model.records import read
 from pawlflow.store.memory import Memory
 from pawlflow.store.port import Address, Batch, Entry, FrameWrite, Head, Mail, Ref, ShardHead
 from pawlflow.testing.sim.ledger import Ledger
+from pawlflow.testing.sim.outside import Outside
 from pawlflow.testing.sim.setup import Profile
 from pawlflow.testing.sim.shadows import Shadow, Shadows, same
 from pawlflow.testing.sim.world import Violated, World
@@ -58,13 +59,13 @@ class Monitors:
         self.epochs: dict[int, int] = {}
         self.writers: dict[tuple[int, int], str] = {}
         self.intents: dict[Digest, CellId] = {}
-        self.running: dict[tuple[str, str], dict[str, None]] = {}
         self.taken: dict[int, None] = {}
         self.acked: dict[tuple[str, int], Accepted | Rejected] = {}
         self.started: dict[Address, None] = {}
         self.keys: dict[tuple[CellId, str, str, int], bytes] = {}
         self.under_way: dict[Address, list[tuple[CellId, Input]]] = {}  # sends that are in the mail
         self.turns = 0
+        self.outside = Outside(ledger, profile, self.bad)
 
     def bad(self, monitor: str, cell: CellId | None, why: str) -> None:
         """A promise was broken."""
@@ -145,6 +146,7 @@ class Monitors:
             letter: Disposition = read(Disposition, entry.data, {})
             take_in(self.payloads, entry.beside, letter.cell.tenant)
             made.disposed.append(read(Disposition, entry.data, self.payloads))
+            self.outside.check_letter(letter)
             return
         tenant = head.cell.tenant
         try:
@@ -160,6 +162,10 @@ class Monitors:
                 self.bad("8", head.cell, f"a tick that did nothing: {disposed.code}")
             made.disposed.append(disposed)
             return
+        self.check_turn(made, entry, head)
+
+    def check_turn(self, made: Committing, entry: Entry, head: Head) -> None:
+        """The same of a turn: what it says is held against all that is known."""
         shadow = self.shadows.of(head)
         turn = read_turn(entry.data, self.payloads)
         self.check_payloads(head.cell, turn)
@@ -172,8 +178,7 @@ class Monitors:
         for record in turn.intents:
             if isinstance(record, Called):
                 self.intents[record.id] = head.cell
-        self.check_effects(shadow)
-        self.check_slots(shadow)
+        self.outside.read(shadow, turn, self.shadows.addresses)
         self.settle_doubts(made, shadow)
 
     def check_payloads(self, cell: CellId, turn: Turn) -> None:
@@ -181,32 +186,6 @@ class Monitors:
         for payload in payloads_of(turn):
             if payload.data is None:
                 self.bad("11", cell, f"turn {turn.number} mentions a value that is not here")
-
-    def check_effects(self, shadow: Shadow) -> None:
-        """4: what succeeded has happened, exactly once."""
-        audit = shadow.audit
-        if audit is None:
-            return
-        for key in audit.succeeded:
-            count = self.ledger.count(key)
-            if count == 0 or (count > 1 and self.profile.dedupe):
-                self.bad("4", shadow.id, f"a step succeeded whose effect happened {count} times")
-        audit.succeeded.clear()
-
-    def check_slots(self, shadow: Shadow) -> None:
-        """12: no more instances run under a concurrency key than it allows."""
-        audit = shadow.audit
-        if audit is None or not audit.slot or not audit.started:
-            return
-        key = (shadow.id.tenant, audit.slot)
-        holders = self.running.setdefault(key, {})
-        if audit.closed:
-            holders.pop(shadow.id.key, None)
-            return
-        holders[shadow.id.key] = None
-        slot = audit.plan.slot
-        if slot is not None and len(holders) > slot.limit:
-            self.bad("12", shadow.id, f"{list(holders)} run, {slot.limit} may")
 
     def check_heads(self, made: Committing, heads: dict[Ref, Head]) -> None:
         """9: what can be asked of a cell follows from its turns."""
@@ -294,7 +273,7 @@ class Monitors:
         shadow = self.shadows.addresses.get(address)
         if shadow is None:
             return
-        fresh = Shadow(shadow.id, shadow.ref, shadow.plan, self.bad)
+        fresh = Shadow(shadow.id, shadow.ref, shadow.plan, shadow.lists, self.bad)
         for entry in self.memory.turns[shadow.ref][: len(shadow.inputs)]:
             turn = read_turn(entry.data, self.payloads)
             fresh.advance(turn, entry.data)
@@ -310,8 +289,17 @@ class Monitors:
             if mail is None or taken.code:
                 continue
             incoming = offer_of(mail).input
+            if self.is_claim_again(mail.cell, incoming):
+                continue
             if not self.answered(made, mail.cell, incoming):
                 self.bad("2", mail.cell, f"{type(incoming).__name__} was taken, and is nowhere")
+
+    def is_claim_again(self, cell: CellId, incoming: Input) -> bool:
+        """Has this person claimed this before? Then nothing is written, and that is an answer."""
+        shadow = self.shadows.addresses.get(address_of(cell))
+        if shadow is None or not isinstance(incoming, ClaimReview):
+            return False
+        return any(same(each, incoming) for each in shadow.inputs)
 
     def check_put_aside(self, made: Committing, offer: Offer) -> None:
         """2: what broke its cell, or came to a broken one, is kept for a human to look at."""
@@ -347,6 +335,8 @@ class Monitors:
         if shadow is None:
             self.bad("5", offer.cell, f"{type(offer.input).__name__} was accepted by no cell")
             return
+        if isinstance(offer.input, ClaimReview) and outcome.existing:
+            return  # claiming twice is claiming once
         if isinstance(offer.input, StartInstance):
             self.started[address] = None
             if not same(shadow.inputs[0], offer.input):
@@ -379,8 +369,8 @@ class Monitors:
         audit = None if shadow is None else shadow.audit
         if audit is not None:
             known = audit.keys.get(call.key)
-            name = audit.plan.index[call.step]
-            if known is None or known[:2] != (name, call.direction):
+            place = (audit.plan.index[call.step], call.item, call.direction, call.round)
+            if known != place:
                 self.bad("3", call.cell, f"the key of {call.step} is not the key of its round")
 
     def happened(self, call: Call) -> None:

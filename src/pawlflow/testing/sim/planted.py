@@ -14,6 +14,7 @@ from pawlflow.testing.sim.patching import Change, patched
 from pawlflow.testing.sim.planted_again import BUGS_AGAIN
 from pawlflow.testing.sim.planted_engine import ENGINE_BUGS
 from pawlflow.testing.sim.planted_kernel import KERNEL_BUGS
+from pawlflow.testing.sim.planted_language import LANGUAGE_BUGS
 from pawlflow.testing.sim.planted_store import STORE_BUGS
 
 
@@ -26,10 +27,8 @@ class Planted(msgspec.Struct, frozen=True):
     profile: str = "whole"
 
 
-BUGS: Final = {
-    made.name: made
-    for made in (Planted(*each) for each in (*ENGINE_BUGS, *KERNEL_BUGS, *STORE_BUGS, *BUGS_AGAIN))
-}
+EVERY: Final = (*ENGINE_BUGS, *KERNEL_BUGS, *STORE_BUGS, *LANGUAGE_BUGS, *BUGS_AGAIN)
+BUGS: Final = {made.name: made for made in (Planted(*each) for each in EVERY)}
 
 
 def planted(name: str | None) -> AbstractContextManager[None]:

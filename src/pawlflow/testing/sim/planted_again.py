@@ -5,10 +5,15 @@ They are the proof that it would find them again.
 
 from typing import Any, Final
 
-from pawlflow.engine import outcomes, refusals, shard, stepping
+from msgspec.structs import replace
+
+from pawlflow.engine import admission, outcomes, refusals, shard, stepping, timers
 from pawlflow.engine.plans import Plans
 from pawlflow.engine.shard import FULL_RETRY_MS, Shards
+from pawlflow.kernel import state
 from pawlflow.kernel.draft import Rejected
+from pawlflow.model.inputs import StartInstance
+from pawlflow.model.timed import STARTER
 from pawlflow.testing.sim.patching import Change, real
 
 
@@ -118,6 +123,52 @@ def idle_ticks_kept() -> list[Change]:
     return [(refusals, "BETWEEN_CELLS", ())]
 
 
+def start_deadline_stays() -> list[Change]:
+    """The time to start stays a deadline, and is taken for the workflow's timeout."""
+    old = state.is_armed
+
+    def is_armed(found: Any, due: int, rank: int, place: int) -> bool:
+        return (
+            found.closing is None if rank == state.RANK_INSTANCE else old(found, due, rank, place)
+        )
+
+    return [(state, "is_armed", is_armed)]
+
+
+def held_cut_off() -> list[Change]:
+    """Of too many deadlines those are forgotten, too, that the store will not bring again."""
+    old = timers.Deadlines.hold
+
+    def hold(self: timers.Deadlines, head: Any, until: int) -> None:
+        late = self.late
+        old(self, head, until)
+        self.late = late
+        if (until, head.ref) in self.held:
+            self.held[until, head.ref] = False
+
+    return [(timers.Deadlines, "hold", hold)]
+
+
+def child_put_aside() -> list[Change]:
+    """The refused child of an instance that a schedule started is a dead letter as well."""
+
+    def is_scheduled(incoming: Any) -> bool:
+        return isinstance(incoming, StartInstance) and incoming.by.startswith(STARTER)
+
+    return [(refusals, "is_scheduled", is_scheduled)]
+
+
+def usage_lost_with_check() -> list[Change]:
+    """A result that does not fit its schema has cost nothing."""
+    old = real(admission, "admit_receipt")
+
+    def admit_receipt(found: Any, receipt: Any) -> Any:
+        made = old(found, receipt)
+        return made if made is receipt else replace(made, usage=None)
+
+    return [(admission, "admit_receipt", admit_receipt)]
+
+
 BUGS_AGAIN: Final = (
     ("sends-overtake", "a send overtakes an older one in the mail", sends_overtake),
     ("lost-but-silent", "cells of lost shards are read for ever", lost_but_silent),
@@ -128,5 +179,9 @@ BUGS_AGAIN: Final = (
     ("unknown-for-ever", "a definition published later is not found", unknown_for_ever),
     ("mail-alone-is-lost", "an applied acknowledgement is made again", mail_alone_is_lost),
     ("broken-before-birth", "what breaks a new cell is lost", broken_before_birth),
+    ("held-cut-off", "a deadline that is held back is lost", held_cut_off),
+    ("child-put-aside", "a refused child is told of and put aside", child_put_aside),
+    ("start-deadline-stays", "the time to start is a timeout", start_deadline_stays),
+    ("usage-lost-with-check", "a refused result costs nothing", usage_lost_with_check),
     ("idle-ticks-kept", "ticks that did nothing are journalled", idle_ticks_kept),
 )

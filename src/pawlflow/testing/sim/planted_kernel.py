@@ -8,15 +8,9 @@ from msgspec.structs import replace
 from pawlflow.engine import staging, timers
 from pawlflow.kernel import deadlines, decide, draft, evolve, mend, receipts, step, undo
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.state import (
-    RANK_INSTANCE,
-    RANK_UNDO,
-    RUNNING,
-    SUCCEEDED,
-    make_key,
-    next_deadline,
-)
+from pawlflow.kernel.state import RANK_INSTANCE, RANK_UNDO, make_key, next_deadline
 from pawlflow.kernel.system import slots
+from pawlflow.kernel.units import RUNNING, SUCCEEDED
 from pawlflow.model import events as ev
 from pawlflow.model.ids import Tenant, TimeMs
 from pawlflow.model.inputs import StartInstance

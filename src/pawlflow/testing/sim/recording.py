@@ -7,7 +7,7 @@ from typing import Final
 from pawlflow.testing.sim.planted import BUGS, planted
 from pawlflow.testing.sim.run import Outcome, run
 from pawlflow.testing.sim.setup import setup_of
-from pawlflow.testing.sim.shrink import shrink
+from pawlflow.testing.sim.shrink import RUNS_MAX, shrink
 from pawlflow.testing.sim.tape import Tape, load, play, save, tape_of
 
 SEEDS_MAX: Final = 200  # a bug that takes more has lost its monitor
@@ -29,7 +29,7 @@ def shows(tape: Tape) -> bool:
     return outcome.violation is not None and outcome.violation.monitor == tape.violation.monitor
 
 
-def record(bug: str, folder: Path) -> str:
+def record(bug: str, folder: Path, runs_max: int = RUNS_MAX) -> str:
     """Keep a tape of this bug, unless there is one that still shows it; says what was done."""
     path = folder / f"{bug}.json"
     if path.exists() and shows(load(path)):
@@ -37,7 +37,7 @@ def record(bug: str, folder: Path) -> str:
     outcome = find(bug)
     if outcome is None:
         return f"not found in {SEEDS_MAX} seeds"
-    tape = shrink(tape_of(outcome, bug))
+    tape = shrink(tape_of(outcome, bug), runs_max)
     save(tape, path)
     seen = f"monitor {tape.violation.monitor}, seed {tape.setup.seed}"
     return f"{seen}, {len(outcome.fired)} faults shrunk to {len(tape.faults)}"

@@ -11,22 +11,26 @@ from pawlflow.engine.cells import rebuild
 from pawlflow.kernel.replay import fold
 from pawlflow.kernel.snapshot import state_bytes
 from pawlflow.kernel.state import Instance
+from pawlflow.kernel.system.batch import Batch as Many
 from pawlflow.kernel.system.listeners import Topic
 from pawlflow.kernel.system.slots import Slots
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Receipt
+from pawlflow.model.journal import Disposition
+from pawlflow.model.records import read
 from pawlflow.store.memory import Memory
 from pawlflow.store.port import Batch, StoreError
 from pawlflow.testing.sim.asking import Asking
 from pawlflow.testing.sim.bending import bent
 from pawlflow.testing.sim.bus import Bus
 from pawlflow.testing.sim.chance import Dice
-from pawlflow.testing.sim.clients import Clients
+from pawlflow.testing.sim.clients import DEAD_MAX, Clients
 from pawlflow.testing.sim.cluster import Cluster
 from pawlflow.testing.sim.core import Bench, Core
 from pawlflow.testing.sim.executors import Executors
 from pawlflow.testing.sim.faults import Faults, Fired
-from pawlflow.testing.sim.flows import flows_of, instances_of
+from pawlflow.testing.sim.flows import TENANTS, flows_of, instances_of
+from pawlflow.testing.sim.language import schedules_of
 from pawlflow.testing.sim.ledger import Ledger
 from pawlflow.testing.sim.monitors import Monitors
 from pawlflow.testing.sim.setup import PROFILES, Setup
@@ -78,6 +82,7 @@ class Sim:
         bus = Bus(self.world)
         self.executors = Executors(self.world, bus, self.ledger, self.bring, self.monitors.happened)
         self.executors.dedupe = self.profile.dedupe
+        self.executors.rooms = setup.rooms
         bench = Bench(
             self.world,
             setup,
@@ -91,6 +96,7 @@ class Sim:
         flows = flows_of(setup)
         self.planned = instances_of(setup, flows)
         self.clients = Clients(self.cluster, flows, self.planned)
+        self.clients.schedules = schedules_of(dice, setup.rooms)
         self.receipts = 0
 
     def told(self, batch: Batch) -> None:
@@ -163,9 +169,17 @@ class Sim:
                 why = "replay, snapshot with tail, and live state differ"
                 self.monitors.bad("9", shadow.id, why)
             self.finish_system(shadow)
+            self.finish_acts(shadow)
+        self.monitors.outside.between.finish(self.monitors.shadows.addresses, self.dead())
         for address in self.monitors.started:
             if address not in self.monitors.shadows.addresses:
                 self.monitors.bad("5", None, f"{address} was started, and is not there")
+
+    def dead(self) -> set[object]:
+        """Cells whose inputs were put aside: a start may be among them."""
+        rows = (self.store.real.dispositions(tenant, DEAD_MAX) for tenant in TENANTS)
+        letters = (read(Disposition, row.entry.data, {}) for found in rows for row in found)
+        return {(letter.cell.tenant, letter.cell.key) for letter in letters}
 
     def short(self, shadow: Shadow) -> bytes:
         """A state as a core reads it: from its snapshot, if there is one."""
@@ -184,6 +198,23 @@ class Sim:
             self.monitors.bad("12", shadow.id, f"closed instances hold slots: {state.holders}")
         if isinstance(state, Topic) and state.waits:
             self.monitors.bad("12", shadow.id, f"closed instances wait: {state.waits}")
+        if isinstance(state, Many) and state.complete and state.closed is None:
+            self.monitors.bad("2", shadow.id, f"a batch waits: {state.codes}")
+
+    def finish_acts(self, shadow: Shadow) -> None:
+        """2: an act on many reached an instance once, if its batch says that it is done."""
+        taken = Counter(getattr(each, "batch", "") for each in shadow.inputs)
+        del taken[""]
+        tenant = shadow.id.tenant
+        for other in self.monitors.shadows.refs.values():
+            batch = other.cell.state
+            if not isinstance(batch, Many) or other.id.tenant != tenant:
+                continue
+            done = batch.codes.get(shadow.id.key) == ""
+            if taken.pop(batch.id, 0) != done:
+                self.monitors.bad("2", shadow.id, f"{batch.id} says {done}, and it is not so")
+        if taken:
+            self.monitors.bad("2", shadow.id, f"acts of batches that are not there: {taken}")
 
 
 def run(setup: Setup, allowed: frozenset[str] | None = None, *, story: bool = False) -> Outcome:

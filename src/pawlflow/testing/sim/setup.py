@@ -11,7 +11,7 @@ import msgspec
 from pawlflow.engine import core, outcomes, shard, staging, stepping, timers
 from pawlflow.testing.sim.chance import Dice
 from pawlflow.testing.sim.faults import swarm
-from pawlflow.testing.sim.known import walked_around
+from pawlflow.testing.sim.language import rooms_of, stirred_by
 from pawlflow.testing.sim.patching import Change
 
 
@@ -25,6 +25,7 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     flows: int
     instances: int
     only: tuple[int, ...] | None = None  # of the instances; a shrunk tape keeps few
+    rooms: tuple[str, ...] = ()  # parts of the language that definitions use
     places: int  # shards that instances live in
     storm_ms: int  # faults strike until then
     rates: dict[str, float]
@@ -100,17 +101,17 @@ def setup_of(seed: int, profile: str = "whole") -> Setup:
         name: choices[-1] if plain else dice.pick(f"knob:{name}", choices)
         for name, choices in KNOBS.items()
     }
-    if knobs["patience"] and walked_around("held.cut_off"):
-        knobs["due_held"] = KNOBS["due_held"][-1]
+    rooms = rooms_of(dice)
     return Setup(
         seed=seed,
         profile=profile,
         nodes=dice.pick("nodes", (1, 2, 2, 3)),
         tenants=dice.pick("tenants", (1, 2, 2)),
         flows=dice.between("flows", 1, 3),
-        instances=dice.between("instances", 4, 24),
+        instances=dice.between("instances", 4, 24 if not rooms else 12),
+        rooms=rooms,
         places=dice.pick("places", (1, 1, 2, 6)),
         storm_ms=dice.pick("storm", (60_000, 180_000, 420_000)),
-        rates=swarm(dice, PROFILES[profile].without),
+        rates=swarm(dice, PROFILES[profile].without, stirred_by(rooms)),
         knobs=knobs,
     )

@@ -57,6 +57,13 @@ class Shrinker:
 
         fewest(numbers, without)
 
+    def drop_rooms(self) -> None:
+        """Then the parts of the language that have nothing to do with it."""
+        for room in self.best.setup.rooms:
+            setup = self.best.setup
+            left = tuple(each for each in setup.rooms if each != room)
+            self.fails(replace(self.best, setup=replace(setup, rooms=left)))
+
     def drop_knobs(self) -> None:
         """Then what is unusual about the limits."""
         for name, choices in KNOBS.items():
@@ -81,6 +88,7 @@ def shrink(tape: Tape, runs_max: int = RUNS_MAX) -> Tape:
         work.drop_kinds()
         work.drop_faults()
     work.drop_instances()
+    work.drop_rooms()
     work.drop_nodes()
     work.drop_knobs()
     work.drop_faults()

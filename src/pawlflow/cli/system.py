@@ -1,0 +1,29 @@
+"""System cells, read for those who look: their states as the last durable turn left them."""
+
+from typing import Any
+
+from pawlflow.cli.session import Session
+from pawlflow.engine.cells import is_trusted, rebuild
+from pawlflow.model.ids import InstanceId
+from pawlflow.projections.queues import Standing, awaited_cell, standing_in
+from pawlflow.projections.story import Story, state_at
+from pawlflow.store.port import Store
+
+
+def system_state(here: Session, store: Store, key: str) -> Any:
+    """The state of a system cell, None if there is none. Raises StoreError if it is damaged."""
+    address = (here.tenant, InstanceId(key))
+    image = store.load([address]).get(address)
+    if image is not None and not is_trusted(image):
+        image = store.story(address)
+    cell = None if image is None else rebuild(image, None).cell
+    return None if cell is None else cell.state
+
+
+def standing_of(here: Session, store: Store, story: Story) -> Standing | None:
+    """Where an instance stands in the line it waits in, if it does."""
+    state = state_at(story)
+    key = awaited_cell(state)
+    if key is None:
+        return None
+    return standing_in(system_state(here, store, key), (state.cell.workflow, state.cell.key))

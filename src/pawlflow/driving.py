@@ -1,0 +1,133 @@
+"""Driving: when the engine works. It runs on the caller's event loop, and wakes up in time.
+
+With `InlineDriver` so does its store: the lowest latency. `ThreadDriver` gives that a thread: the
+loop never waits for it.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+from queue import SimpleQueue
+
+from pawlflow.engine.actions import Accepted, Reply
+from pawlflow.engine.drivers import SAFETY_MS, Engine, StoreAction
+from pawlflow.kernel.draft import Rejected
+from pawlflow.model.ids import CellId
+from pawlflow.model.inputs import Input
+
+Answer = asyncio.Future[Accepted | Rejected]
+
+
+class InlineDriver:
+    """The engine on an event loop. A commit holds the loop up for as long as it takes."""
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        self.engine = engine
+        self.loop = loop
+        self.waiting: dict[int, Answer] = {}
+        self.tokens = 0
+        self.scheduled: asyncio.Handle | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        engine.reply = self.answer
+
+    def submit(
+        self, cell: CellId, incoming: Input, size: int = 0, *, fresh: bool = False
+    ) -> Answer:
+        """Hand in an input; the future is done once it is durable, or refused."""
+        self.tokens += 1
+        future = self.waiting[self.tokens] = self.loop.create_future()
+        self.engine.core.submit(cell, incoming, self.tokens, size, fresh=fresh)
+        self.kick()
+        return future
+
+    def tell(self, cell: CellId, incoming: Input, size: int = 0) -> None:
+        """Hand in an input whose answer nobody waits for."""
+        self.engine.core.submit(cell, incoming, None, size)
+        self.kick()
+
+    def poke(self) -> None:
+        """There may be mail."""
+        self.engine.core.poked()
+        self.kick()
+
+    def kick(self) -> None:
+        """Let the engine work, after everything that is ready on the loop now."""
+        if self.scheduled is None:
+            self.scheduled = self.loop.call_soon(self.run)
+
+    def run(self) -> None:
+        """Work, and wake up in time."""
+        self.scheduled = None
+        wake = self.engine.pump()
+        if self.timer is not None:
+            self.timer.cancel()
+        now = self.engine.clock.now()
+        if wake is not None and wake <= now:
+            self.kick()
+            return
+        wait = SAFETY_MS if wake is None else min(SAFETY_MS, max(0, wake - now))
+        self.timer = self.loop.call_later(wait / 1000, self.wake)
+
+    def wake(self) -> None:
+        """The timer: a deadline, or the safety look at the mailbox."""
+        self.timer = None
+        self.engine.core.poked()
+        self.kick()
+
+    def answer(self, reply: Reply) -> None:
+        """Settle a caller's future."""
+        future = self.waiting.pop(reply.token)
+        if not future.done():
+            future.set_result(reply.outcome)
+
+    async def close(self) -> None:
+        """Finish what was handed in, then stop."""
+        while self.waiting:
+            await asyncio.wait(list(self.waiting.values()))
+        for handle in (self.scheduled, self.timer):
+            if handle is not None:
+                handle.cancel()
+        self.scheduled = self.timer = None
+
+
+class ThreadDriver(InlineDriver):
+    """The engine on the event loop and its store on a thread: nobody waits for an fsync.
+
+    While a commit is under way the loop goes on with what was published before it.
+    """
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(engine, loop)
+        self.asked: SimpleQueue[StoreAction | None] = SimpleQueue()
+        self.closed = False
+        engine.carry = self.asked.put
+        self.thread = threading.Thread(target=self.work, name="pawl-store", daemon=True)
+        self.thread.start()
+
+    def work(self) -> None:
+        """On the thread: do what is asked of the store, one after the other."""
+        while (action := self.asked.get()) is not None:
+            try:
+                told = self.engine.ask(action)
+            except Exception as error:  # noqa: BLE001  # the loop must know
+                told = partial(fail, error)
+            self.loop.call_soon_threadsafe(self.heard, told)
+
+    def heard(self, told: Callable[[], None]) -> None:
+        """On the loop: the store has answered."""
+        if not self.closed:
+            self.engine.guarded(told)
+            self.kick()
+
+    async def close(self) -> None:
+        """Finish what was handed in, then stop."""
+        await super().close()
+        self.asked.put(None)
+        await asyncio.to_thread(self.thread.join)
+        self.closed = True
+
+
+def fail(error: Exception) -> None:
+    """Let the loop see what broke on the thread."""
+    raise error

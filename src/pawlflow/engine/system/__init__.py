@@ -1,0 +1,1 @@
+"""What the shard does for system cells: times for schedules, outcomes for batches."""

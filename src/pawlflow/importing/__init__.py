@@ -1,0 +1,1 @@
+"""Graphs of other systems, read into workflows and scenarios."""

@@ -1,0 +1,84 @@
+"""Reviews: what happens around a human's decision, and what an approval is bound to."""
+
+from hashlib import sha256
+from typing import Final
+
+from pawlflow.model.failure import Failure
+from pawlflow.model.ids import Digest, RoleName, StepName
+from pawlflow.model.payload import Payload
+from pawlflow.model.records import Record, write
+
+NO_POLICY: Final = b""  # the hash of the policy in force, where none is
+
+
+class StepReopened(Record, frozen=True, tag="step.reopened", gc=False):
+    """A settled step runs again, in another round; `failure` says what it is to do better."""
+
+    step: int
+    failure: Failure | None = None
+
+
+class FanFixed(Record, frozen=True, tag="fan.fixed", gc=False):
+    """What the forEach of a step stands for, before something that it follows from changes."""
+
+    step: int
+    items: Payload
+
+
+class StepBarred(Record, frozen=True, tag="step.barred", gc=False):
+    """Ready, but a gate has not agreed to what it would do: it waits outside of the line."""
+
+    step: int
+    item: int
+
+
+class StepRaised(Record, frozen=True, tag="step.raised", gc=False):
+    """Nobody decided in time: the next rung of the escalation ladder is asked."""
+
+    step: int
+    item: int
+    level: int
+
+
+class GateBound(Record, frozen=True, tag="gate.bound", gc=False):
+    """The grant of this gate holds for exactly this: digests by the name of step or item."""
+
+    step: int
+    digests: Payload
+
+
+class GateVoided(Record, frozen=True, tag="gate.voided", gc=False):
+    """What was asked about has changed: the gate asks again. `cause` is the step that would run."""
+
+    step: int
+    cause: int
+    item: int
+
+
+ReviewEvent = StepReopened | FanFixed | StepBarred | StepRaised | GateBound | GateVoided
+
+
+class SettleReview(Record, frozen=True, tag="review.settle", gc=False):
+    """A human has dealt with an effect that nobody waits for any more."""
+
+    step: StepName
+    by: str
+    role: RoleName | None
+    comment: Payload | None = None
+
+
+class ApprovalParts(Record, frozen=True, tag="pawl.approval.1", gc=False):
+    """What the digest of an approval is the hash of. No attempt: a plain retry is covered too."""
+
+    effect: str
+    params: Payload | None
+    step: StepName
+    item: int
+    round: int
+    definition: Digest
+    policy: bytes = NO_POLICY
+
+
+def approval_digest(parts: ApprovalParts) -> bytes:
+    """What an approval of this call is bound to."""
+    return sha256(write(parts)).digest()
