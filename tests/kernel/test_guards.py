@@ -258,3 +258,29 @@ steps:
 
     assert live.status("gate") == "failed"
     assert live.cell.state.named("gate").failure.code == "payload.too_large"
+
+
+def test_an_open_fan_is_approved_by_the_list_it_runs_on():
+    """A list that was found anew, and is shorter, does not void the approval for ever."""
+    live = Live(
+        """
+steps:
+  - {name: a, run: x.a}
+  - {name: g1, approval: {onReject: changes, revise: [a]}, dependsOn: [a]}
+  - name: f
+    run: x.f
+    forEach: "${ steps.a.list }"
+    limit: 1
+    with: {v: "${ item }"}
+    dependsOn: [a]
+  - {name: g2, approval: {guards: [f]}, dependsOn: [a]}
+"""
+    )
+    live.start()
+    live.ok("a", {"list": [1, 2, 3]})
+    live.submit(Reject("g1", "ann", None))
+    live.ok("a", {"list": [9]})
+
+    granted = live.submit(Approve("g2", "bob", None))
+
+    assert names(granted) == ["GateGranted", "GateBound", "StepStarted"]

@@ -13,7 +13,7 @@ from pawlflow.kernel.draft import Draft
 from pawlflow.kernel.evolve_again import next_item
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import FANNED, PENDING, SKIPPED, SUCCEEDED, Unit, is_open
-from pawlflow.kernel.values import evaluate, evaluate_payload, params_of
+from pawlflow.kernel.values import evaluate, evaluate_items, evaluate_payload, params_of
 from pawlflow.model.failure import Failure, failure_of
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.payload import Payload, fits
@@ -94,7 +94,8 @@ def would_call(draft: Draft, gate: Unit) -> Iterator[tuple[Unit, Payload | Failu
         if plan.for_each is None:
             yield whole, params_now(draft, plan, whole)
             continue
-        items = evaluate(draft, plan.for_each)
+        fixed = whole.status == FANNED  # an open fan keeps its list, whatever is found now
+        items = evaluate_items(draft, plan) if fixed else evaluate(draft, plan.for_each)
         for index, item in enumerate(items if isinstance(items, list) else ()):
             unit = item_now(state, whole, index)
             if unit.status == PENDING or is_open(unit.status):

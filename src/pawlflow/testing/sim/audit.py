@@ -36,6 +36,7 @@ class Line:
         self.value: Any = None  # of an item
         self.result: Payload | None = None
         self.queued = self.held = False
+        self.asks = ""  # the kind of review that is open about it
         self.done = self.skipped = self.late = False
         self.level = 0  # the rung that is asked
         self.voters: list[str] = []
@@ -164,6 +165,10 @@ class Audit:
         self.keys[made] = (line.step, line.item, direction, round_)
         return made
 
+    def reviews(self) -> dict[str, str]:
+        """What humans are asked now, by the name of step or item."""
+        return {self.name(line): line.asks for line in self.lines.values() if line.asks}
+
     # What happens to them
 
     def judge_failure(self, receipt: Receipt) -> None:
@@ -205,6 +210,7 @@ class Audit:
             self.money.give_back(self.step(line.step).cost)
         line.running = 0
         line.queued = line.held = False
+        line.asks = ""
 
     def settle(self, line: Line) -> None:
         """A step or item ends, once."""

@@ -138,8 +138,7 @@ def on_waiting(audit: Audit, event: ev.StepWaiting) -> None:
         begin_attempt(audit, line)
         audit.expect_child(line, audit.key(line, "do", line.round))
     elif event.kind == "approval":
-        line.voters = []
-        line.granted = None
+        line.voters, line.granted, line.asks = [], None, "approval"
     audit.arm(line, event.until)
 
 

@@ -13,7 +13,7 @@ from pawlflow.testing.sim.audit import Audit, Line
 
 def queue(line: Line) -> None:
     """It waits for its start."""
-    line.queued, line.held = True, False
+    line.queued, line.held, line.asks = True, False, ""
 
 
 # Gates
@@ -81,6 +81,7 @@ def on_barred(audit: Audit, event: reviews.StepBarred) -> None:
     """It waits for a gate."""
     line = audit.line(event.step, event.item)
     line.queued = line.held = False
+    line.asks = ""
 
 
 def on_gate_rejected(audit: Audit, event: ev.GateRejected) -> None:
@@ -157,7 +158,7 @@ def on_raised(audit: Audit, event: reviews.StepRaised) -> None:
 def climb(audit: Audit, line: Line, level: int) -> None:
     """A rung is asked, for as long as it has; the last one for ever."""
     ladder = audit.plan.ladder
-    line.level = level
+    line.level, line.asks = level, "escalation"
     span = ladder[level - 1].timeout_ms if level < len(ladder) else None
     audit.arm(line, None if span is None else audit.now + span)
 
@@ -188,7 +189,7 @@ def on_held(audit: Audit, event: budgets.StepHeld) -> None:
     line = audit.line(event.step, event.item)
     if event.unit not in audit.money.short(audit.step(event.step).cost):
         audit.bad("13", f"{line} is held, and there is enough {event.unit}")
-    line.queued, line.held = False, True
+    line.queued, line.held, line.asks = False, True, "budget"
 
 
 def on_unheld(audit: Audit, event: budgets.StepUnheld) -> None:

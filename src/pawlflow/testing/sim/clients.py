@@ -35,7 +35,7 @@ from pawlflow.testing.sim.world import EPOCH
 STORM_MS: Final = 3_000  # between two looks
 CALM_MS: Final = 10_000
 DEAD_MAX: Final = 100
-VERBS: Final[tuple[BatchVerb, ...]] = ("cancel", "pause", "unpause", "resume", "signal")
+VERBS: Final[tuple[BatchVerb, ...]] = ("cancel", "pause", "unpause", "resume", "retry", "signal")
 BACK_MS: Final = 600_000  # how far a backfill goes
 LATE_MS: Final = 25_000  # a definition that is published late
 
@@ -177,8 +177,9 @@ class Clients:
         self.batches += 1
         id_, dice = f"b{self.batches}", self.world.dice
         verb = dice.pick(f"batch:{tenant}", VERBS)
-        data = Payload.of({"n": 1}, tenant) if verb == "signal" else None
-        asked = OpenBatch(verb, "some", "eve", event="ping" if data else "", given=data)
+        data = Payload.of({"n": 1}, tenant) if verb in ("signal", "retry") else None
+        event = "ping" if verb == "signal" else ""
+        asked = OpenBatch(verb, "some", "eve", event=event, given=data)
         shadows = self.cluster.bench.monitors.shadows.refs.values()
         known = [s.id for s in shadows if s.id.tenant == tenant and s.plan is not None]
         chosen = [cell for cell in known if dice.roll(f"target:{tenant}") < 0.5]

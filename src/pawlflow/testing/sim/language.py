@@ -42,10 +42,11 @@ PAID: Final = "fx.paid"  # an effect that says what it cost
 # Cron line -> its period: all that is drawn comes at whole multiples of it.
 PERIODS: Final = {"*/2 * * * *": 120_000, "*/5 * * * *": 300_000, "*/15 * * * *": 900_000}
 STIRS: Final = {
-    "revise": "client.changes",
-    "ladder": "client.away",
-    "guards": "client.edit",
-    "budget": "client.limits",
+    "parallel": ("exec.terminal",),
+    "revise": ("client.changes",),
+    "ladder": ("client.away",),
+    "guards": ("client.edit", "exec.validation"),
+    "budget": ("client.limits",),
 }
 LADDER: Final = (
     Rung(role=RoleName("Lead"), timeout_ms=DurationMs(20_000)),
@@ -62,7 +63,7 @@ def rooms_of(dice: Dice) -> Rooms:
 
 def stirred_by(rooms: Rooms) -> frozenset[str]:
     """The kinds of fault without which nothing would happen in these rooms."""
-    return frozenset(STIRS[room] for room in rooms if room in STIRS)
+    return frozenset(kind for room in rooms for kind in STIRS.get(room, ()))
 
 
 # Steps
@@ -75,6 +76,10 @@ def enrich_step(dice: Dice, site: str, step: Step, before: list[Step], rooms: Ro
         step = gate_step(dice, site, step)
     elif "children" in rooms and dice.roll(f"{site}.child") < 0.3:
         step = child_step(dice, site, step, ("c0", "c0", *LEAVES))
+    if "guards" in rooms and step.kind in ATTEMPTED:  # another round needs another approval
+        step = replace(step, max_corrections=max(1, step.max_corrections))
+    if "parallel" in rooms and step.undo is not None and dice.roll(f"{site}.beside") < 0.5:
+        step = replace(step, depends_on=step.depends_on[:0])  # so that branches end in any order
     if "fans" in rooms and step.kind in FANNED and dice.roll(f"{site}.fan") < 0.5:
         step = fanned(dice, site, step, before)
     if "priority" in rooms:
@@ -194,6 +199,7 @@ def enrich(dice: Dice, flow: Workflow, rooms: Rooms) -> Workflow:
         fields["concurrency"] = replace(flow.concurrency, key=GROUP)
     if "parallel" in rooms:
         fields["parallel_undo"] = dice.roll(f"{name}.at_once") < 0.7
+        fields["failure_policy"] = dice.pick(f"{name}.back", (flow.failure_policy, "compensate"))
     if "budget" in rooms:
         fields["budget"] = budget_of(dice, name)
     if "priority" in rooms:

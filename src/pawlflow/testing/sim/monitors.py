@@ -120,6 +120,7 @@ class Monitors:
             for entry in written.entries:
                 self.check_entry(made, entry, heads)
         self.check_heads(made, heads)
+        self.outside.check_reviews(self.memory, [shadow for shadow, _ in made.turns])
         self.check_snapshots(batch)
         self.check_sends(made)
         self.check_taken(made)

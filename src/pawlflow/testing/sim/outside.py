@@ -1,14 +1,20 @@
 """A turn held against all that is outside of its cell: the world, other instances, system cells."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.journal import Disposition, Turn
+from pawlflow.store.memory import Memory
 from pawlflow.store.port import Address
 from pawlflow.testing.sim.audit import Audit, Report
 from pawlflow.testing.sim.audit_cells import Between
 from pawlflow.testing.sim.ledger import Ledger
 from pawlflow.testing.sim.setup import Profile
 from pawlflow.testing.sim.shadows import Shadow
+
+ASKED: Final = ("approval", "escalation", "budget")
 
 
 class Outside:
@@ -30,6 +36,15 @@ class Outside:
         self.check_effects(shadow.audit)
         self.check_slots(shadow.audit)
         self.between.read_instance(shadow.audit, turn, known)
+
+    def check_reviews(self, memory: Memory, shadows: Sequence[Shadow]) -> None:
+        """16: people are asked what instances ask, and nothing else."""
+        for shadow in {each.ref: each for each in shadows if each.audit}.values():
+            rows = [row for row in memory.reviews.values() if row.ref == shadow.ref]
+            found = {row.step: row.kind for row in rows if row.kind in ASKED}
+            wanted = {} if shadow.audit is None else shadow.audit.reviews()
+            if found != wanted:
+                self.bad("16", shadow.id, f"the reviews are {found}, and should be {wanted}")
 
     def check_letter(self, letter: Disposition) -> None:
         """A start that was refused is put aside only if nobody was told: a parent is."""

@@ -8,6 +8,7 @@ from pawlflow.kernel import (
     budget,
     children,
     counters,
+    evolve_again,
     evolve_steps,
     fans,
     gates,
@@ -165,6 +166,15 @@ def limit_raised_for_ever() -> list[Change]:
     return [(budget, "limit_of", limit_of)]
 
 
+def review_left_open() -> list[Change]:
+    """People are still asked about a budget that is enough by now."""
+
+    def unheld(_: Any, unit: Unit) -> None:
+        unit.held = False
+
+    return [(room, "unheld", unheld) for room in (counters, evolve_steps, evolve_again)]
+
+
 def usage_ignored() -> list[Change]:
     """What an executor says that it cost is not counted when it failed."""
     return [(budget, "spend", lambda *_: None)]
@@ -284,6 +294,7 @@ LANGUAGE_BUGS: Final = (
     ("child-gives-its-input", "a parent takes what no child gave", child_gives_its_input),
     ("reservation-kept", "a failed attempt keeps its reservation", reservation_kept),
     ("limit-raised-for-ever", "a limit that was raised is gone", limit_raised_for_ever),
+    ("review-left-open", "a review stays that nobody needs", review_left_open),
     ("usage-ignored", "what failures cost is not counted", usage_ignored),
     ("warned-again", "a soft limit is told again and again", warned_again),
     ("approval-for-anything", "parameters change after the approval", approval_for_anything),

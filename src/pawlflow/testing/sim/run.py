@@ -13,6 +13,7 @@ from pawlflow.kernel.snapshot import state_bytes
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.system.batch import Batch as Many
 from pawlflow.kernel.system.listeners import Topic
+from pawlflow.kernel.system.rate import Rate
 from pawlflow.kernel.system.slots import Slots
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Receipt
@@ -196,6 +197,8 @@ class Sim:
         state = shadow.cell.state
         if isinstance(state, Slots) and (state.holders or state.queue):
             self.monitors.bad("12", shadow.id, f"closed instances hold slots: {state.holders}")
+        if isinstance(state, Rate) and state.queue:
+            self.monitors.bad("12", shadow.id, "closed instances wait for their rate")
         if isinstance(state, Topic) and state.waits:
             self.monitors.bad("12", shadow.id, f"closed instances wait: {state.waits}")
         if isinstance(state, Many) and state.complete and state.closed is None:
