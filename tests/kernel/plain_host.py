@@ -138,9 +138,9 @@ class PlainHost:
     def know(self, workflow: object) -> None:
         """The plan was given."""
 
-    def path_of(self, _: CellId) -> tuple[str, int]:
+    def path_of(self, _: CellId) -> str:
         """There are no children here."""
-        return "", 0
+        return ""
 
     def finish(self) -> None:
         """The journal is here already."""

@@ -284,3 +284,55 @@ steps:
     granted = live.submit(Approve("g2", "bob", None))
 
     assert names(granted) == ["GateGranted", "GateBound", "StepStarted"]
+
+
+def test_what_the_budget_held_is_barred_when_its_approval_is_void():
+    """Money came back, but the gate asks again: the step waits for that, and for nothing else."""
+    live = Live(
+        """
+budget: {usd: {hard: 1}}
+steps:
+  - {name: gate, approval: {guards: [p, q]}}
+  - {name: a, run: x.a, cost: {usd: 0.8}, onFailure: skip}
+  - {name: b, run: x.b}
+  - {name: p, run: x.p, dependsOn: [gate], cost: {usd: 0.8}}
+  - {name: q, run: x.q, dependsOn: [gate, b], with: {v: "${ steps.b.v }"}}
+"""
+    )
+    live.start()
+    live.submit(Approve("gate", "ann", None))
+    p = live.cell.state.named("p")
+    assert p.held
+    live.ok("b", {"v": 1})  # what q would be called with was not what was shown
+    assert live.status("gate") == "waiting"
+
+    freed = live.fail("a")
+
+    assert "StepBarred" in names(freed)
+    assert (p.held, live.status("p")) == (False, "ready")
+    live.submit(Approve("gate", "ann", None))
+    assert {"p#1", "q#1"} <= set(live.started)
+
+
+def test_what_is_done_is_not_asked_about_again():
+    """One guarded step has run under the approval; the gate asks again for the other alone."""
+    live = Live(
+        """
+steps:
+  - {name: gate, approval: {guards: [p, q]}}
+  - {name: b, run: x.b}
+  - {name: p, run: x.p, dependsOn: [gate]}
+  - {name: q, run: x.q, dependsOn: [gate, b], with: {v: "${ steps.b.v }"}}
+"""
+    )
+    live.start()
+    live.submit(Approve("gate", "ann", None))
+    live.ok("p")
+    live.ok("b", {"v": 1})
+
+    assert live.status("gate") == "waiting"
+    assert set(live.cell.state.named("gate").guarded.value) == {"q"}
+    live.submit(Approve("gate", "ann", None))
+    live.ok("q")
+    assert live.state == "completed"
+    assert live.started == ["b#1", "p#1", "q#1"]

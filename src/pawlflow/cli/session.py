@@ -48,7 +48,7 @@ EXITS: Final = {
     **dict.fromkeys(
         (
             *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
-            *("review.unknown", "batch.unknown", "schedule.unknown"),
+            *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown"),
         ),
         NOT_FOUND,
     ),

@@ -120,7 +120,7 @@ def open_intents(state: State) -> list[Intent]:
     """All that is in flight, as it was first asked for: what recovery offers again."""
     if not isinstance(state, Instance):
         return []
-    running = [state.unit(place) for place in sorted(state.open)]
+    running = sorted(map(state.unit, state.open), key=lambda unit: unit.order)
     calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
     undoing = (state.unit(place) for place in state.undoing)
     calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]

@@ -85,6 +85,8 @@ def on_step_started(state: Instance, event: ev.StepStarted) -> None:
     unit.mode = "plain"
     key_of(state, unit, "do")
     move(state, unit, RUNNING)
+    state.order += 1
+    unit.order = state.order  # what runs was begun in this order, and is offered again in it
     if state.plan.budget:
         reserve(state, unit, 1)
     span = state.plan.steps[unit.step].span_ms

@@ -126,12 +126,13 @@ class Host:
         self.answer = answer
         self.crash = crash
         self.clock = VirtualClock(cell.key)
+        self.drawn = 0  # of its chance, up to the last commit
         self.open_store = store
         self.store = store()
         self.agenda: list[tuple[int, int, int, Answered | Callable[[], None]]] = []
         self.due = Due()
         self.planned = 0
-        self.paths: dict[str, tuple[str, int]] = {}  # of instances, by id
+        self.paths: dict[str, str] = {}  # of instances, by id
         self.known: dict[Digest, bool] = {}  # calls the world has, and whether they still count
         self.tokens = 0
         self.waiting: dict[int, tuple[CellId, Input]] = {}  # handed in, not answered yet
@@ -169,19 +170,19 @@ class Host:
         digest = Digest(head.definition)
         return plan_of(self.store.definitions([digest])[digest])
 
-    def path_of(self, cell: CellId) -> tuple[str, int]:
-        """Where a child hangs, such as `a/b[2]/`, and in which attempt of that step."""
+    def path_of(self, cell: CellId) -> str:
+        """Where a child hangs, such as `a/b[2]/`; empty for what has no parent."""
         known = self.paths.get(cell.key)
         if known is None:
             state = self.state_of(cell.key)
             parent = None if state is None else state.parent
             above = None if parent is None else self.state_of(parent.key)
             if parent is None or above is None:
-                known = "", 0
+                known = ""
             else:
                 key = above.keys[parent.step_key]
                 name = above.name_of(above.at(key.step, key.item))
-                known = f"{self.path_of(above.cell)[0]}{name}/", parent.attempt
+                known = f"{self.path_of(above.cell)}{name}/"
             self.paths[cell.key] = known
         return known
 
@@ -236,6 +237,7 @@ class Host:
         self.store.close()
         self.store = self.open_store()
         self.engine = self.begin()
+        self.clock.asked = self.drawn  # what was lost is drawn again: a crash changes no id
         self.due = Due()
         for head in self.store.due(range(SHARDS), (-1, 0), DUE_MAX):
             self.due.note(head)
@@ -356,8 +358,11 @@ class CrashingEngine(Engine):
             if crash.when == "before":
                 raise CrashNow(None)
             self.store.append(action.batch)
+            self.host.drawn = self.host.clock.asked
             raise CrashNow(state_bytes(self.host.state))
-        return super().append(action)
+        error = super().append(action)
+        self.host.drawn = self.host.clock.asked
+        return error
 
     def numbers(self, action: Append) -> set[int]:
         """The turns of the instance in this batch."""

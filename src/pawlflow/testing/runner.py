@@ -17,6 +17,7 @@ from pawlflow.definition.finding import Finding
 from pawlflow.definition.plan import Plan, plan_of
 from pawlflow.definition.shape import Step, Workflow
 from pawlflow.engine.admission import admit_start
+from pawlflow.kernel.children import child_id
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.evolve import undone
 from pawlflow.kernel.replay import apply_turn, read_turn
@@ -192,6 +193,7 @@ class Play:
         self.surprises: list[Mismatch] = []
         self.refused: list[str] = []
         self.unreached = list(scenario.script)
+        self.asked: dict[str, int] = {}  # how often each stub was asked; a child may run again
         cell = CellId(TENANT, plan.workflow, instance_id(scenario.name))
         self.host = host(cell, plan, self.answer, crash)
 
@@ -229,6 +231,8 @@ class Play:
 
     def submit(self, action: Action) -> Rejected | None:
         """Bring an action to its cell: an event to its topic, which accepts it, heard or not."""
+        if action.step is not None and "/" in action.step:
+            return self.submit_to_child(action, *action.step.rsplit("/", 1))
         incoming = input_of(action, TENANT)
         if not isinstance(incoming, DeliverEvent):
             return self.host.submit(incoming)
@@ -238,6 +242,19 @@ class Play:
         else:
             self.host.submit(incoming)
         return None
+
+    def submit_to_child(self, action: Action, path: str, step: str) -> Rejected | None:
+        """Bring an action to a step of a child, such as `ship/gate` or `each[1]/gate`."""
+        state: Instance | None = self.host.state
+        for name in path.split("/"):
+            unit = None if state is None else state.named(name)
+            if state is None or unit is None or unit.attempt == 0:
+                return Rejected("step.unknown", action.step or "")
+            state = self.host.state_of(child_id(state, unit))
+        cell = None if state is None else state.cell
+        if cell is None:
+            return Rejected("instance.unknown", path)
+        return self.host.submit(input_of(msgspec.structs.replace(action, step=step), TENANT), cell)
 
     def too_late(self, action: Action) -> InvalidScenarioError:
         """`refused` on an entry that is never reached says nothing: the file is wrong."""
@@ -256,14 +273,14 @@ class Play:
 
     def answer(self, call: Call) -> Planned | None:
         """What the stubs say to a call: answers in order, the last repeats."""
-        path, of_parent = self.host.path_of(call.cell)
-        stands_in = call.target == STAND_IN
+        path = self.host.path_of(call.cell)
         item = "" if call.item == NO_ITEM else f"[{call.item}]"
+        stands_in = call.target == STAND_IN
         name = path.removesuffix("/") if stands_in else f"{path}{call.step}{item}"
         undo = "undo/" if call.direction == "undo" else ""
         stubs = next(filter(None, map(self.scenario.stubs.get, spellings(undo, name))), (AT_ONCE,))
-        attempt = of_parent if stands_in else call.attempt
-        stub = stubs[min(attempt, len(stubs)) - 1]
+        asked = self.asked[undo + name] = self.asked.get(undo + name, 0) + 1
+        stub = stubs[min(asked, len(stubs)) - 1]
         if stub.hang:
             return None
         receipt = receipt_of(call, stub)
