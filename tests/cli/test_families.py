@@ -199,7 +199,7 @@ def test_an_item_is_acted_on_by_its_name(halfway):
     assert "next  pawl resume p-1 'build[1]'" in halfway.pawl("review", "show", row["id"]).stdout
     assert halfway.told("review", "claim", row["id"], "--by", "ann")["accepted"]
     assert halfway.shown("p-1")["waiting"][0]["claimed_by"] == "ann"
-    wrong = halfway.told("resume", "p-1", "build[9]", "--by", "ann", exits=5)["error"]
+    wrong = halfway.told("resume", "p-1", "build[9]", "--by", "ann", exits=4)["error"]
     assert wrong["code"] == "step.unknown"
     settled = halfway.told("retry", "p-1", "build[0]", "--by", "ann", exits=5)["error"]
     assert settled["code"] == "step.not_escalated"
