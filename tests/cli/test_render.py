@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from pawlflow.cli import render
-from pawlflow.cli.lines import ms_of, span
+from pawlflow.cli.lines import changed_steps, ms_of, span
 from pawlflow.projections.history import history
 from pawlflow.projections.show import show
 from pawlflow.projections.trace import trace
@@ -313,3 +313,14 @@ def test_times_are_read_back():
     """What `show` writes as a time is a number again."""
     assert ms_of("1970-01-01T00:00:01.250Z") == 1_250
     assert ms_of(None) is None
+
+
+def test_what_was_undone_between_two_looks_is_told_last_first():
+    """A look may come late; its lines keep the order of what happened."""
+    step = {"state": "succeeded", "attempts": 1, "undo": "none", "started_at": "t0", "error": None}
+    before = {"steps": {"one": {**step, "ended_at": "t1"}, "two": {**step, "ended_at": "t2"}}}
+    undone = {name: {**each, "undo": "done"} for name, each in before["steps"].items()}
+
+    told = list(changed_steps(before, {"steps": undone, "updated_at": "t9"}))
+
+    assert [(each.name, each.text) for each in told] == [("two", "undone"), ("one", "undone")]

@@ -289,3 +289,11 @@ def test_what_a_schedule_did_is_shown_with_how_it_went(place):
         "report: 30 runs would be started, 0 exist already",
         "  and 20 more; --json has all",
     )
+
+
+def test_a_run_publishes_the_schedules_of_its_file_too(place):
+    """As a start does."""
+    text = REPORT.replace("VERSION", "1").replace("sleep: 1d", "sleep: 0s")
+    (place.folder / "report.yaml").write_text(text + BESIDE)
+    place.pawl("run", "report.yaml", "--id", "r-1")
+    assert [row["name"] for row in place.told("schedules", "ls")] == ["report", "yearly"]

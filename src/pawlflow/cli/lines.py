@@ -58,6 +58,7 @@ def began(before: Shown | None, after: Shown) -> Iterator[Change]:
 
 def changed_steps(before: Shown | None, after: Shown) -> Iterator[Change]:
     """A line for each step that moved, and for items as far as anybody would read them."""
+    undone: list[str] = []
     for name, step in after["steps"].items():
         whole = after["steps"].get(step_of(name), step)
         many = "items" in whole and whole["items"]["total"] > ITEMS_MAX
@@ -65,6 +66,10 @@ def changed_steps(before: Shown | None, after: Shown) -> Iterator[Change]:
             yield from changed_fan(name, before, after)
         elif not many or is_loud(step):
             yield from changed_step(name, before, after)
+            undone.append(name)
+    # What was undone between two looks was undone last first.
+    for name in sorted(undone, key=lambda each: after["steps"][each]["ended_at"] or "")[::-1]:
+        yield from changed_undo(name, before, after)
 
 
 def is_loud(step: Shown) -> bool:
@@ -126,7 +131,7 @@ def step_in(shown: Shown | None, name: str) -> Shown:
 
 
 def changed_step(name: str, before: Shown | None, after: Shown) -> Iterator[Change]:
-    """A line if a step moved, and one if its undo did."""
+    """A line if a step moved."""
     now, step = after.get("updated_at") or "", after["steps"][name]
     was = step_in(before, name)
     moved = (was["state"], was["attempts"]) != (step["state"], step["attempts"])
@@ -134,6 +139,12 @@ def changed_step(name: str, before: Shown | None, after: Shown) -> Iterator[Chan
     if moved and (step["started_at"] or step["state"] != "cancelled"):
         rank = GOES_ON if step["state"] in ("ready", "running", "waiting") else ENDED
         yield Change(time_of(step) or now, rank, name, step_text(step, now))
+
+
+def changed_undo(name: str, before: Shown | None, after: Shown) -> Iterator[Change]:
+    """A line if the undo of a step moved."""
+    now, step = after.get("updated_at") or "", after["steps"][name]
+    was = step_in(before, name)
     if undo_of(was) != undo_of(step) and step["undo"] in UNDO_TEXTS:
         rank = GOES_ON if step["undo"] == "running" else ENDED
         yield Change(now, rank, name, undo_text(was, step))

@@ -67,6 +67,7 @@ async def start_and_follow(task: Task, order: Order) -> dict[str, Any]:
     pawl = Pawl(here.url, tenant=here.tenant)
     for workflow in order.chosen.unpublished:
         pawl.add(workflow)
+    pawl.unscheduled += order.chosen.schedules
 
     async def begin(entered: Pawl) -> Run:
         address = (here.tenant, order.key)
