@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
 def workflow_in(folder: Path, text: str) -> Any:
     """The workflow of a text."""
     (folder / "w.yaml").write_text(text)
-    [workflow] = load_path(folder / "w.yaml")
+    [[workflow]] = [each.workflows for each in load_path(folder / "w.yaml")]
     return workflow
 
 

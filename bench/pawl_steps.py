@@ -69,7 +69,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> Line:
     """Run the workload on a new file."""
     definition = folder / "three.yaml"
     definition.write_text(CHAIN if options.mode != "join" else fan(options.width))
-    [workflow] = load_path(definition)
+    [[workflow]] = [each.workflows for each in load_path(definition)]
     async with Pawl(f"sqlite:///{folder}/pawl.db", driver=options.driver) as pawl:
         pawl.add(workflow)
 
