@@ -23,22 +23,6 @@ FOREVER = 1_000_000_000
 CLEAR = {"store.io", "store.unknown", "store.trouble", "store.full", "store.damaged"}
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """Where the processes come from."""
-    made = Nursery()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def untouched(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """The step histories of a run on a disk that works."""
-    trial = Trial(nursery, tmp_path_factory.mktemp("untouched") / "pawl.db", "inline")
-    trial.finish()
-    return outlines(trial.path)
-
-
 def survive(trial: Trial, fault: Fault, untouched: dict[str, object]) -> list[str]:
     """One life with a fault, a cut of the power, and a life without: what was said must stand."""
     said = trial.suffer(fault)

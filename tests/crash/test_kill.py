@@ -5,35 +5,18 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from itertools import count
 
 import pytest
 
 from tests.crash.disk import cut_power
-from tests.crash.parent import KILLED, ROOT, Nursery, Trial, check_world, outlines
+from tests.crash.parent import KILLED, ROOT, Trial, check_world, outlines
 from tests.crash.points import LABELS, PASSAGES
 
 DRIVERS = ["inline", "thread"]
 AT_LABELS = [each for each in LABELS if each != "any"]
 LIVES = 5  # of a random trial, before the last one
 SLOW_KILLS = 1_000  # for each driver
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """Where the processes come from."""
-    made = Nursery()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def untouched(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
-    """The step histories of a run that nobody interrupted, in a file of its own."""
-    trial = Trial(nursery, tmp_path_factory.mktemp("untouched") / "pawl.db", "inline")
-    trial.finish()
-    return outlines(trial.path)
 
 
 def check_end(trial: Trial, untouched: dict[str, object]) -> None:

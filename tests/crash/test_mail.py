@@ -1,7 +1,6 @@
 """The mailbox is the only door between processes: what goes through it arrives exactly once."""
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -18,19 +17,11 @@ from pawlflow.model.ids import InstanceId
 from pawlflow.projections.history import history
 from pawlflow.projections.reading import story_of
 from pawlflow.store.sqlite import SqliteStore
-from tests.crash.parent import TENANT, Nursery, Trial
+from tests.crash.parent import TENANT, Trial
 from tests.crash.points import LABELS
 
 TICKS = 4  # an instance of `count` waits for so many
 CUT = ["P0", "P1", "P2", "P3", "P4", "P5", "P6", "P8"]  # where mail can be caught on its way
-
-
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    """Where the processes come from."""
-    made = Nursery()
-    yield made
-    made.close()
 
 
 def tick(n: int) -> Any:

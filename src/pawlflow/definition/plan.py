@@ -27,6 +27,7 @@ from pawlflow.definition.shape import (
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import Digest, DurationMs, StepName, WorkflowName
 
+MILLIONTHS: Final = 1_000_000  # amounts of a budget are whole numbers of these
 PLANS_MAX: Final = 1_024  # definitions at work at one time; a plan of ten steps takes 20 KB
 NO_RETRY: Final = Retry(max_retries=0)
 RETRY_ONCE: Final = Retry(max_retries=1)  # failurePolicy: retry, for steps without a policy
@@ -257,7 +258,7 @@ def guarded_by(steps: tuple[StepPlan, ...]) -> dict[int, list[int]]:
 
 def millionths(amount: float) -> int:
     """An amount that adds up exactly."""
-    return round(amount * 1_000_000)
+    return round(amount * MILLIONTHS)
 
 
 def plan_budget(workflow: Workflow) -> dict[str, tuple[int | None, int | None]]:

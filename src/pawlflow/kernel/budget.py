@@ -8,7 +8,7 @@ limit. Amounts are millionths, so that adding them up is exact.
 from heapq import heappop, heappush
 from typing import Any, Final
 
-from pawlflow.definition.plan import millionths
+from pawlflow.definition.plan import MILLIONTHS, millionths
 from pawlflow.kernel import mend
 from pawlflow.kernel.counters import first_in
 from pawlflow.kernel.draft import Draft, Rejected
@@ -26,7 +26,6 @@ from pawlflow.model.budgets import (
 from pawlflow.model.failure import failure_of
 from pawlflow.model.inputs import Approve, Receipt, Reject
 
-MILLIONTHS: Final = 1_000_000
 UNITS_MAX: Final = 32  # of account, in what one attempt says: there are few things that cost
 UNIT_CHARS_MAX: Final = 64
 LOOKED_AT_MAX: Final = 64  # of those held, for one start: a turn stays short. Part of the rules

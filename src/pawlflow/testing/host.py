@@ -24,9 +24,10 @@ from pawlflow.kernel.snapshot import state_bytes
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import RULES
 from pawlflow.model.codec import hash_of
-from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs
+from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.intents import Call, Stop
+from pawlflow.model.kin import Parent
 from pawlflow.projections.reading import story_of
 from pawlflow.projections.verify import Difference, verify
 from pawlflow.store.port import SHARDS, Address, Head, Store, StoreError
@@ -172,19 +173,16 @@ class Host:
 
     def path_of(self, cell: CellId) -> str:
         """Where a child hangs, such as `a/b[2]/`; empty for what has no parent."""
-        known = self.paths.get(cell.key)
-        if known is None:
+        if cell.key not in self.paths:
             state = self.state_of(cell.key)
             parent = None if state is None else state.parent
-            above = None if parent is None else self.state_of(parent.key)
-            if parent is None or above is None:
-                known = ""
-            else:
-                key = above.keys[parent.step_key]
-                name = above.name_of(above.at(key.step, key.item))
-                known = f"{self.path_of(above.cell)}{name}/"
-            self.paths[cell.key] = known
-        return known
+            self.paths[cell.key] = "" if parent is None else self.path_below(cell.tenant, parent)
+        return self.paths[cell.key]
+
+    def path_below(self, tenant: Tenant, parent: Parent) -> str:
+        """Where the child of a step hangs."""
+        above = CellId(tenant, WorkflowName(parent.workflow), InstanceId(parent.key))
+        return f"{self.path_of(above)}{parent.step}/"
 
     def begin(self) -> "CrashingEngine":
         """An engine that owns the store from now on."""
