@@ -28,25 +28,8 @@ from pawlflow.model.journal import (
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import write
 from pawlflow.model.system import DefinitionPublished
-from pawlflow.store.port import (
-    Address,
-    Attributes,
-    Batch,
-    Blob,
-    Entry,
-    Fence,
-    FrameWrite,
-    Head,
-    Mail,
-    Published,
-    Ref,
-    Review,
-    Reviewed,
-    ShardHead,
-    Snapshot,
-    Taken,
-    position,
-)
+from pawlflow.store import port
+from pawlflow.store.port import Address, Entry, Head, Ref, ShardHead, position
 
 SNAPSHOT_BYTES_MIN: Final = 64 * 1024  # of turns since the last one; then as much as it was long
 HOPS_MAX: Final = 64  # sends to one cell that are stepped in the batch that sent them
@@ -77,21 +60,21 @@ class Staging:
         self.touched: dict[Address, Live] = {}
         self.heads: dict[Ref, Head] = {}
         self.steady: set[Ref] = set()
-        self.reviews: dict[tuple[Ref, str], Review | Reviewed] = {}
-        self.attributes: list[Attributes] = []  # of new instances
-        self.published: list[Published] = []
+        self.reviews: dict[tuple[Ref, str], port.Review | port.Reviewed] = {}
+        self.attributes: list[port.Attributes] = []  # of new instances
+        self.published: list[port.Published] = []
         self.definitions: dict[Digest, bytes] = {}
-        self.blobs: list[Blob] = []
+        self.blobs: list[port.Blob] = []
         self.intents: list[Intent] = []
-        self.mail: list[Mail] = []
-        self.taken: list[Taken] = []
-        self.unreadable: list[tuple[int, Taken]] = []
+        self.mail: list[port.Mail] = []
+        self.taken: list[port.Taken] = []
+        self.unreadable: list[tuple[int, port.Taken]] = []
         self.committed: list[Committed] = []
         self.sends: deque[Offer] = deque()  # of this batch, to cells of the same shard
         self.hops: dict[Address, int] = {}
         self.fenced: dict[int, None] = {}
         self.id = b""
-        self.frames: list[FrameWrite] = []
+        self.frames: list[port.FrameWrite] = []
         self.bytes = 0
         self.turns = 0
 
@@ -164,7 +147,7 @@ class Staging:
             if state.asked:
                 self.ask(live, state)
             if stepped.turn.number == 1 and (found := found_by(state)):
-                self.attributes.append(Attributes(ref, found))
+                self.attributes.append(port.Attributes(ref, found))
         else:
             self.publish(live.id, stepped, staged.now)
         size = len(stepped.data) + len(beside)
@@ -181,9 +164,9 @@ class Staging:
         """Keep an open review, or none."""
         assert live.ref is not None
         if asked is None:
-            self.reviews[live.ref, step] = Reviewed(live.ref, step)
+            self.reviews[live.ref, step] = port.Reviewed(live.ref, step)
             return
-        self.reviews[live.ref, step] = Review(
+        self.reviews[live.ref, step] = port.Review(
             ref=live.ref,
             cell=live.id,
             step=step,
@@ -202,7 +185,7 @@ class Staging:
                 data = stepped.turn.input.data  # type: ignore[union-attr]  # its input brought it
                 self.definitions[event.definition] = data.value
                 self.published.append(
-                    Published(
+                    port.Published(
                         tenant=cell.tenant,
                         name=event.name,
                         version=event.version,
@@ -228,7 +211,7 @@ class Staging:
         self.heads[head.ref] = kept
         self.steady.discard(head.ref)
         self.reviews[head.ref, QUARANTINE] = (
-            Review(
+            port.Review(
                 ref=head.ref,
                 cell=head.cell,
                 step=QUARANTINE,
@@ -238,17 +221,17 @@ class Staging:
                 due_at=None,
             )
             if held
-            else Reviewed(head.ref, QUARANTINE)
+            else port.Reviewed(head.ref, QUARANTINE)
         )
         return kept
 
-    def seal(self, id_: bytes, fences: Iterable[ShardHead]) -> Batch:
+    def seal(self, id_: bytes, fences: Iterable[ShardHead]) -> port.Batch:
         """The batch, and after it nothing more."""
         self.id = id_
         self.frames = [seal_frame(staged) for staged in self.shards.values() if staged.entries]
-        return Batch(
+        return port.Batch(
             id=id_,
-            fences=[Fence(head.shard, head.epoch, head.seq) for head in fences],
+            fences=[port.Fence(head.shard, head.epoch, head.seq) for head in fences],
             frames=self.frames,
             heads=list(self.heads.values()),
             steady=self.steady,
@@ -297,14 +280,14 @@ def is_steady(old: Head, new: Head) -> bool:
     )
 
 
-def seal_frame(staged: Staged) -> FrameWrite:
+def seal_frame(staged: Staged) -> port.FrameWrite:
     """A shard's frame, chained to the one before it."""
     head = staged.head
     frame = frame_of(head.shard, head.hash, head.seq + 1, staged.leaves)
-    return FrameWrite(frame=frame, epoch=head.epoch, now=staged.now, entries=staged.entries)
+    return port.FrameWrite(frame=frame, epoch=head.epoch, now=staged.now, entries=staged.entries)
 
 
-def snapshot_of(live: Live) -> Snapshot | None:
+def snapshot_of(live: Live) -> port.Snapshot | None:
     """The bytes of a state, when it has written as much again as they take: amortised, no cost.
 
     So reading a cell never costs more than twice what it holds, however long its history is.
@@ -315,14 +298,14 @@ def snapshot_of(live: Live) -> Snapshot | None:
     assert cell is not None
     assert live.ref is not None
     state = cell.state
-    blobs: list[Blob] = []
+    blobs: list[port.Blob] = []
     beside = put_beside(snapshot_payloads(state), live.ref, blobs)
     data = sealed_state(state, cell.head, beside)
     live.snapshot_at = live.size
     live.snapshot_size = len(data) + len(beside)
     if live.snapshot_size > STATE_BYTES_MAX:
         return None
-    return Snapshot(ref=live.ref, turn=state.turn, hash=cell.head, data=data, beside=beside)
+    return port.Snapshot(ref=live.ref, turn=state.turn, hash=cell.head, data=data, beside=beside)
 
 
 def payloads_in(disposed: Disposition) -> list[Payload]:

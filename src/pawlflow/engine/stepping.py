@@ -28,6 +28,7 @@ from pawlflow.model.system import (
 from pawlflow.store.port import Taken
 
 CHANCE: Final = (StartInstance, EmitEvent)  # inputs whose turns need entropy
+ABOUT_INPUTS: Final = frozenset({RedriveInput, DiscardInput, SettleReview})  # that were put aside
 
 
 def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
@@ -66,7 +67,7 @@ def decide_offer(
     incoming = offer.input
     if live.head is None and offer.cell.workflow:
         live.id = offer.cell  # what it would be, should it come to be
-    if isinstance(incoming, RedriveInput | DiscardInput | SettleReview):
+    if type(incoming) in ABOUT_INPUTS:
         return resolve(core, staging, staged, live, offer)
     if live.trouble is not None:
         return live.trouble

@@ -236,9 +236,19 @@ def _parts_tuple(info: inspect.TupleType, value: str, scope: _Scope) -> list[str
 
 
 def _parts_sequence(info: inspect.VarTupleType, value: str, scope: _Scope) -> list[str]:
+    kinds = info.item_type.types if isinstance(info.item_type, inspect.UnionType) else ()
+    records = [each for each in kinds if isinstance(each, inspect.StructType)]
+    if kinds and len(records) == len(kinds):  # each by its own writer, without one for all
+        writers = scope.constant({each.cls: writer_for(each.cls) for each in records})
+        x = scope.variable()
+        return [f"mixed({writers}, {x}) if ({x} := {value}) else EMPTY"]
     inner = _Scope()
     item = inner.function(f"items of {value}", [("True", _parts(info.item_type, "record", inner))])
     return [f"sequence({scope.constant(item)}, {value})"]
+
+
+def _mixed(writers: dict[type, RecordWriter], items: tuple[Any, ...]) -> bytes:
+    return array_head(len(items)) + b"".join([writers[type(each)](each) for each in items])
 
 
 def _sequence(writer: RecordWriter, items: tuple[Any, ...]) -> bytes:
@@ -297,6 +307,8 @@ _NAMES: Final[dict[str, Any]] = {
     "integer": integer,
     "head": head,
     "sequence": _sequence,
+    "mixed": _mixed,
+    "EMPTY": array_head(0),
     "join": b"".join,
     "unfit": (AttributeError, LookupError, TypeError, UnicodeEncodeError, struct.error),
     "refusal": _refusal,
