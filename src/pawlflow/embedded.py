@@ -5,45 +5,39 @@ entering it again goes on with everything that was in flight.
 """
 
 import asyncio
-from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Any, Literal, Self, TypeVar
+from types import TracebackType
+from typing import Any, Literal, Self
 
 import msgspec
 
 from pawlflow import requests
 from pawlflow.acts import Acts, refusal
 from pawlflow.app import DEFAULT_URL, engine_on, open_store, pokes_of, second_handle
-from pawlflow.children import published_plan, with_children
-from pawlflow.definition.canonical import definition_bytes
-from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.definition.plan import Plan
+from pawlflow.definition.shape import Workflow
 from pawlflow.driving import InlineDriver, ThreadDriver
-from pawlflow.effects.registry import Registry
 from pawlflow.effects.runner import CONCURRENCY, Runner
 from pawlflow.engine.actions import Notify, Publish, Stopped
 from pawlflow.engine.admission import admit_start
 from pawlflow.engine.clock import SystemClock, time_ordered_id
 from pawlflow.engine.shard import Limits
-from pawlflow.files import load_path
 from pawlflow.kernel.draft import Rejected
+from pawlflow.library import Library
 from pawlflow.model.codec import CodecError
-from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant
+from pawlflow.model.ids import CellId, InstanceId, Tenant
 from pawlflow.model.inputs import Receipt, StartInstance
 from pawlflow.model.payload import PayloadError
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
-from pawlflow.store.port import Address, Store, StoreError
-from pawlflow.trouble import NoExecutor, NotFound, PawlError
-
-F = TypeVar("F", bound=Callable[..., Any])
-SAME = ("definition.same", "schedule.same")  # published before, and nothing changed
+from pawlflow.store.port import Address, StoreError
+from pawlflow.trouble import NotFound, PawlError
 
 
-class Pawl(Acts, Operations):
+class Pawl(Library, Acts, Operations):
     """An engine in this process: `async with Pawl("sqlite:///pawl.db") as pawl: ...`."""
+
+    driver: InlineDriver
 
     def __init__(
         self,
@@ -55,23 +49,14 @@ class Pawl(Acts, Operations):
         limits: Limits | None = None,
         by: str = "python",
     ) -> None:
+        super().__init__(tenant, by)
         self.url = url
-        self.tenant = Tenant(tenant)
         self.driver_kind = driver
         self.limits = limits
-        self.by = by  # who publishes and starts, if nobody else is named
-        self.registry = Registry()
         self.concurrency = concurrency
-        self.workflows: dict[str, tuple[Workflow, Plan]] = {}
-        self.unpublished: dict[str, Workflow] = {}
-        self.unscheduled: list[Schedule] = []
-        self.publishing: asyncio.Future[None] | None = None
-        self.carried: set[Digest] = set()  # definitions whose every effect has an executor
-        self.lent: set[tuple[Tenant, Digest]] = set()  # whose children other tenants know
         self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
-        self.store: Store | None = None
 
     # Coming and going
 
@@ -89,7 +74,7 @@ class Pawl(Acts, Operations):
         self.reader = second_handle(self.store)
         self.runner = Runner(self.registry, self.deliver, concurrency=self.concurrency)
         made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
-        self.driver: InlineDriver = made(engine, loop)
+        self.driver = made(engine, loop)
         self.pokes = pokes_of(self.store)
         if self.pokes is not None:
             loop.add_reader(self.pokes.fileno(), self.poked)
@@ -126,95 +111,6 @@ class Pawl(Acts, Operations):
         if self.pokes is not None:
             self.pokes.drain()
         self.driver.poke()
-
-    # What workflows consist of
-
-    def load(self, *paths: str | Path) -> list[str]:
-        """Read workflows and schedules from files and folders; published when the engine runs."""
-        loaded = [each for path in paths for each in load_path(Path(path))]
-        found = [workflow for each in loaded for workflow in each.workflows]
-        for workflow in found:
-            self.add(workflow)
-        self.unscheduled += [schedule for each in loaded for schedule in each.schedules]
-        return [workflow.name for workflow in found]
-
-    def add(self, workflow: Workflow) -> None:
-        """Make a workflow known under its name."""
-        self.workflows[workflow.name] = (workflow, plan_of(definition_bytes(workflow)))
-        self.unpublished[workflow.name] = workflow
-        self.carried.clear()  # it may be the child of another
-        self.lent.clear()
-        if self.store is not None:
-            self.publish_soon()
-
-    def effect(self, name: str) -> Callable[[F], F]:
-        """Let a function carry out an effect: `@pawl.effect("git.checkout")`."""
-
-        def register(fn: F) -> F:
-            self.registry.add(name, fn)
-            self.offered()
-            return fn
-
-        return register
-
-    def agent(self, role: str) -> Callable[[F], F]:
-        """Let a function do the tasks of an agent's role: `@pawl.agent("technical-writer")`."""
-
-        def register(fn: F) -> F:
-            self.registry.add_agent(role, fn)
-            self.offered()
-            return fn
-
-        return register
-
-    def register(self, *found: Callable[..., Any] | ModuleType) -> list[str]:
-        """Register steps, or every step of a module, under their own names."""
-        names: list[str] = []
-        for each in found:
-            if isinstance(each, ModuleType):
-                names += self.registry.add_module(each)
-            else:
-                name = getattr(each, "name", each.__name__)
-                self.registry.add(name, each)
-                names.append(name)
-        self.offered()
-        return names
-
-    def offered(self) -> None:
-        """Calls that waited for an executor may have one now."""
-        if self.store is not None:
-            self.runner.registered()
-
-    def publish_soon(self) -> None:
-        """Publish what waits, together with what is added in this moment: a child, say."""
-        if self.publishing is None:
-            self.publishing = asyncio.ensure_future(self.publish_waiting())
-
-    async def publish_waiting(self) -> None:
-        """Publish until nothing waits."""
-        try:
-            while self.unpublished or self.unscheduled:
-                waiting, self.unpublished = self.unpublished, {}
-                await self.publish_all(waiting)
-        finally:
-            self.publishing = None
-
-    async def publish_all(self, waiting: dict[str, Workflow]) -> None:
-        """Publish what was loaded and is not known to the store yet."""
-        cell = requests.registry_cell(self.tenant)
-        futures = [
-            self.driver.submit(cell, requests.publish(workflow, self.tenant, self.by))
-            for workflow in waiting.values()
-        ]
-        beside, self.unscheduled = self.unscheduled, []
-        futures += [
-            self.driver.submit(cell, requests.publish_schedule(schedule, self.tenant, self.by))
-            for schedule in beside
-        ]
-        for future in futures:
-            outcome = await future
-            if isinstance(outcome, Rejected) and outcome.code not in SAME:
-                raise refusal(outcome)
 
     # Starting and acting
 
@@ -253,58 +149,6 @@ class Pawl(Acts, Operations):
         if isinstance(outcome, Rejected):
             raise refusal(outcome)
         return Run(self, whose, key)
-
-    async def plan_for(self, workflow: str | Workflow) -> Plan:
-        """The plan of a workflow that was loaded, or that the store knows."""
-        if isinstance(workflow, Workflow):
-            if self.workflows.get(workflow.name, (None,))[0] is not workflow:
-                self.add(workflow)
-            workflow = workflow.name
-        if self.unpublished:
-            self.publish_soon()
-        if self.publishing is not None:
-            await asyncio.shield(self.publishing)
-        found = self.known_plan(workflow)
-        if found is not None:
-            return found
-        names = ", ".join(sorted(self.workflows)) or "none"
-        raise NotFound("workflow.unknown", f"no workflow {workflow!r}; loaded are: {names}")
-
-    def known_plan(self, name: str) -> Plan | None:
-        """The plan of a workflow that was loaded, or that the store knows."""
-        if name in self.workflows:
-            return self.workflows[name][1]
-        return published_plan(self.reader, self.tenant, name)
-
-    async def lend_children(self, plan: Plan, tenant: Tenant) -> None:
-        """Let another tenant's registry know the children of a workflow that was loaded here."""
-        if (tenant, plan.definition) in self.lent:
-            return
-        wanted = [each.workflow for each in with_children(plan, self.known_plan)[1:]]
-        known = [self.workflows[name][0] for name in wanted if name in self.workflows]
-        cell = requests.registry_cell(tenant)
-        for workflow in known:
-            outcome = await self.driver.submit(cell, requests.publish(workflow, tenant, self.by))
-            if isinstance(outcome, Rejected) and outcome.code not in SAME:
-                raise refusal(outcome)
-        self.lent.add((tenant, plan.definition))
-
-    def refuse_orphans(self, plan: Plan) -> None:
-        """Name the effects that nobody could carry out, before anything starts."""
-        steps = [step for each in with_children(plan, self.known_plan) for step in each.steps]
-        missing = [
-            each.target
-            for each in steps
-            if each.attempted and not self.registry.knows(each.target, by_agent=each.by_agent)
-        ]
-        missing += [
-            each.undo.target
-            for each in steps
-            if each.undo and not self.registry.knows(each.undo.target, by_agent=each.undo.by_agent)
-        ]
-        if missing:
-            raise NoExecutor(plan.workflow, sorted(set(missing)))
-        self.carried.add(plan.definition)
 
     def run(self, id: str, tenant: str | None = None) -> Run:
         """A run that was started before."""
