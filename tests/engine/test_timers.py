@@ -93,8 +93,33 @@ def test_a_deadline_that_is_held_back_is_not_left_to_the_store(monkeypatch):
         deadlines.note(replace(head, ref=head.ref + 1 + i, due_at=head.due_at + i))
 
     assert deadlines.horizon < (late, 0)
-    assert len(deadlines.heap) == 4
+    assert len(deadlines.heap) == 3
     assert [entry[0] for entry in deadlines.heap if entry[1] == head.ref] == [late]
     while deadlines.heap:
         deadlines.take_due(deadlines.next_at())
     assert (deadlines.held, deadlines.late) == ({}, 0)
+
+
+@pytest.mark.req("R213")
+def test_a_horizon_never_passes_over_what_was_left_to_the_store(monkeypatch):
+    """Not even if much is held back: a row behind the horizon is read when its time comes."""
+    monkeypatch.setattr(timers, "HELD_MAX", 2)
+    bench = Bench()
+    bench.load(CHAIN)
+    bench.start("c-1", CHAIN)
+    bench.engine.drain()
+    (head,) = [turn.head for turn in bench.turns if turn.cell.key == "c-1"]
+    deadlines = Deadlines()
+    deadlines.read([])
+
+    for ref, due in ((1, 10), (2, 20), (3, 30)):
+        deadlines.note(replace(head, ref=ref, due_at=due))
+    assert deadlines.horizon == (10, 1)
+    for ref in (7, 8, 9):
+        deadlines.hold(replace(head, ref=ref, due_at=5), 25)
+    for ref, due in ((4, 1), (5, 2)):
+        deadlines.note(replace(head, ref=ref, due_at=due))
+
+    assert deadlines.horizon < (20, 2)
+    deadlines.take_due(10)
+    assert deadlines.must_read()

@@ -200,6 +200,30 @@ def test_system_cells_are_held_to_what_they_promise(cell, turns, broken):
     assert found == broken
 
 
+@pytest.mark.req("R226")
+@pytest.mark.parametrize(
+    ("code", "broken"),
+    [
+        ("", []),
+        ("cell.quarantined", []),
+        ("instance.closed", ["batch"]),
+    ],
+)
+def test_what_was_put_aside_may_be_done_before_its_batch_hears_of_either(code, broken):
+    """A refusal that was true when it was sent is no lie; any other one of what is done is."""
+    found = []
+    between = Between(lambda monitor, *_: found.append(monitor))
+    targets = TargetsAdded(Payload.of([["w", "i"]], TENANT), complete=True)
+    stamps = Stamps(TimeMs(1), 1, b"")
+
+    between.read(system("$batch", "b"), Turn(TURN_FORMAT, 1, 2, stamps, Tick(), (targets,), (), ()))
+    between.act(CELL, "b")
+    answer = ActAnswered(InstanceId("i"), code)
+    between.read(system("$batch", "b"), Turn(TURN_FORMAT, 2, 2, stamps, Tick(), (answer,), (), ()))
+
+    assert found == broken
+
+
 def test_every_part_of_the_language_is_drawn_and_may_be_left_out():
     """By some seeds and not by others; without any, nothing of it is in a definition."""
     drawn = [setup_of(seed).rooms for seed in range(200)]

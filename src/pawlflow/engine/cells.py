@@ -36,6 +36,8 @@ from pawlflow.store.port import (
 
 CELLS_MAX: Final = 4_096  # live at a time
 CELL_BYTES_MAX: Final = 256 * 1024 * 1024  # of what they were read from and have written since
+COSTLY_BYTES: Final = 1024 * 1024  # to read such a cell again takes as long as many turns
+SPARED_MAX: Final = 64  # of these, kept before others
 CELL_OVERHEAD: Final = 4_096  # what a small instance takes in memory beside its bytes
 
 
@@ -43,14 +45,7 @@ class Live:
     """A cell at work."""
 
     __slots__ = (
-        "cell",
-        "head",
-        "id",
-        "ref",
-        "shard",
-        "size",
-        "snapshot_at",
-        "snapshot_size",
+        *("beside", "cell", "head", "id", "ref", "shard", "size", "snapshot_at", "snapshot_size"),
         "trouble",
     )
 
@@ -64,6 +59,7 @@ class Live:
         self.size = CELL_OVERHEAD
         self.snapshot_at = 0  # the size when its bytes were last kept
         self.snapshot_size = 0
+        self.beside: set[str] | None = None  # marks of what lies beside its turns; None: not read
 
 
 class Hot:
@@ -109,12 +105,19 @@ class Hot:
         self.bytes = 0
 
     def trim(self) -> int:
-        """Forget the least recently used until the bounds hold. Only between batches."""
-        dropped = 0
+        """Forget the least recently used until the bounds hold. Only between batches.
+
+        Large ones stay as long as the bytes are within theirs: a topic of 100,000 waits, say.
+        """
+        dropped = spared = 0
         while len(self.cells) > self.cells_max or self.bytes > self.bytes_max > 0:
             if len(self.cells) <= 1:
                 break
-            _, live = self.cells.popitem(last=False)
+            address, live = self.cells.popitem(last=False)
+            if live.size > COSTLY_BYTES and self.bytes <= self.bytes_max and spared < SPARED_MAX:
+                self.cells[address] = live
+                spared += 1
+                continue
             self.bytes -= live.size
             dropped += 1
         return dropped
@@ -127,7 +130,9 @@ def rebuild(image: CellImage, plan: Plan | None) -> Live:
     place = f"{head.cell.tenant}/{head.cell.key}"
     cell = start_of(image, plan, payloads)
     live = Live(head.cell, cell, head.shard, head)
-    live.snapshot_size = live.snapshot_at = 0 if image.snapshot is None else live.size
+    if (kept := image.snapshot) is not None:
+        live.snapshot_size = len(kept.data) + len(kept.beside)
+        live.size = live.snapshot_at = live.size + live.snapshot_size
     for entry in image.entries:
         expected = cell.state.turn + 1
         try:

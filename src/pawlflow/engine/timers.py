@@ -38,7 +38,9 @@ class Deadlines:
         self.hold(head, head.due_at)
         if len(self.heap) - self.late > HELD_MAX:
             self.heap.sort()
-            self.horizon = self.heap[self.late + HELD_MAX // 2 - 1][:2]
+            # Of rows alone: a horizon at what is held back would pass over what was left before.
+            rows = [entry[:2] for entry in self.heap if not self.held[entry[:2]]]
+            self.horizon = rows[HELD_MAX // 2 - 1]
             self.heap = [e for e in self.heap if e[:2] <= self.horizon or self.held[e[:2]]]
             self.held = {entry[:2]: self.held[entry[:2]] for entry in self.heap}
 
@@ -70,7 +72,7 @@ class Deadlines:
 
     def must_read(self) -> bool:
         """Has the heap run out while the store has more?"""
-        return not self.heap and self.horizon != FOREVER and not self.reading
+        return len(self.heap) == self.late and self.horizon != FOREVER and not self.reading
 
     def next_at(self) -> int | None:
         """When to look again."""

@@ -65,6 +65,8 @@ class Node:
 class Cluster:
     """All nodes, and who owns which shard."""
 
+    make: type[Core] = Core
+
     def __init__(self, bench: Bench, names: Sequence[str]) -> None:
         self.bench = bench
         self.world = bench.world
@@ -91,7 +93,7 @@ class Cluster:
         name = f"{node.name}.{self.claims}"
         self.world.tell(f"{name} claims {list(shards)}")
         self.bench.monitors.claimed(name, heads)
-        core = Core(self.bench, node, name, heads)
+        core = self.make(self.bench, node, name, heads)
         node.cores = [each for each in node.cores if each.alive and each.shards.heads]
         node.cores.append(core)
         for shard in shards:

@@ -337,6 +337,7 @@ class Rotting:
     def __init__(self, real: MemoryStore, faults: Faults) -> None:
         self.story = real.story
         self.definitions = real.definitions
+        self.dispositions = real.dispositions
         self.real = real
         self.faults = faults
 
