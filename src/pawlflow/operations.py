@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pawlflow import batches, requests
 from pawlflow.acts import Door, refusal
-from pawlflow.engine.clock import SystemClock, time_ordered_id
+from pawlflow.engine.clock import Clock, time_ordered_id
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.batches import BatchVerb, batch_cell
 from pawlflow.model.ids import InstanceId, Tenant
@@ -29,7 +29,11 @@ class Engine(Protocol):
     tenant: Tenant
     driver: Any  # a Door
     reader: Store
-    clock: SystemClock
+
+    @property
+    def clock(self) -> Clock:
+        """Time and chance."""
+        ...
 
     async def changed(self, address: Address, turn: int) -> None:
         """Wait until a cell has more turns than these."""

@@ -1,16 +1,20 @@
 """Runs: one instance, as whoever started it sees it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Final, Protocol
 
 from pawlflow.definition.fields import duration_ms
+from pawlflow.engine.clock import Clock
 from pawlflow.model.events import Event, InstanceCompleted
 from pawlflow.model.ids import InstanceId, Tenant
+from pawlflow.projections.checkpoints import checkpoints
 from pawlflow.projections.cloudevents import cloud_events
 from pawlflow.projections.history import Teller, history
 from pawlflow.projections.kin import Kin
 from pawlflow.projections.reading import catch_up, story_of
 from pawlflow.projections.show import show
+from pawlflow.projections.story import state_at
+from pawlflow.projections.why import why
 from pawlflow.store.port import Address, Store
 from pawlflow.trouble import WorkflowFailed
 
@@ -30,6 +34,7 @@ class Watching(Protocol):
     """What a run needs of the engine it runs in."""
 
     reader: Store
+    clock: Clock
 
     async def closed(self, address: Address, seconds: float | None) -> Closed:
         """Wait until an instance is closed."""
@@ -39,9 +44,15 @@ class Watching(Protocol):
         """Wait until an instance has more turns than these."""
         ...
 
+    def alerts(self, tenant: str | None = None) -> Sequence[dict[str, Any]]:
+        """What an operator should know of a tenant."""
+        ...
+
 
 class Run:
     """One instance."""
+
+    __slots__ = ("engine", "id", "tenant")
 
     def __init__(self, engine: Watching, tenant: Tenant, key: InstanceId) -> None:
         self.engine = engine
@@ -64,8 +75,20 @@ class Run:
 
     def show(self) -> dict[str, Any]:
         """The instance as `pawl show --json` gives it."""
+        reader, alerts = self.engine.reader, self.engine.alerts(self.tenant)
+        story = story_of(reader, self.tenant, self.id)
+        return show(story, kin=Kin(reader, self.tenant), alerts=alerts)
+
+    def why(self) -> dict[str, Any]:
+        """Why it is where it is, and what comes next, as `pawl why --json` gives it."""
+        reader, alerts = self.engine.reader, self.engine.alerts(self.tenant)
+        story = story_of(reader, self.tenant, self.id)
+        return why(story, self.engine.clock.now(), kin=Kin(reader, self.tenant), alerts=alerts)
+
+    def checkpoints(self, step: str) -> list[dict[str, Any]]:
+        """What the loop of a step has kept so far, in order of time."""
         reader = self.engine.reader
-        return show(story_of(reader, self.tenant, self.id), kin=Kin(reader, self.tenant))
+        return checkpoints(reader, state_at(story_of(reader, self.tenant, self.id)), step)
 
     def history(self, *, cloudevents: bool = False) -> list[dict[str, Any]]:
         """Every published event so far, in our envelope or as CloudEvents."""
@@ -73,7 +96,7 @@ class Run:
         told = history(story)
         return cloud_events(told, story.cell.workflow) if cloudevents else told
 
-    async def events(self, *, cloudevents: bool = False) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, *, cloudevents: bool = False) -> AsyncGenerator[dict[str, Any], None]:
         """Every published event, those still to come included, until the instance is closed."""
         reader = self.engine.reader
         story = story_of(reader, self.tenant, self.id)

@@ -208,3 +208,39 @@ def test_an_instance_that_is_not_there_has_no_orphans(bench):
     outcome = bench.ask(cell, requests.settle("charge/late", "default", **said))
 
     assert outcome == Rejected("review.unknown", "charge/late")
+
+
+@pytest.mark.req("R34", "R186")
+@pytest.mark.parametrize("restarts", [False, True], ids=["one engine", "another engine"])
+@pytest.mark.parametrize("settled", [False, True], ids=["open", "settled"])
+def test_a_duplicate_of_a_late_success_asks_nobody_again(bench, settled, restarts):
+    """Not after it was settled, and it fills no disk before that."""
+    cell, charge = closed(bench)
+    bench.ask(cell, success(charge))
+    said = {"by": "ann", "role": None, "comment": "refunded"}
+    if settled:
+        bench.ask(cell, requests.settle("charge/late", "default", **said))
+    before = reviews(bench), len(disposed(bench))
+    if restarts:
+        path = bench.store.path
+        bench.store.close()
+        bench.__init__(SqliteStore(path))
+
+    for _ in range(3):
+        assert bench.ask(cell, success(charge)) == Rejected("instance.closed", "o-1")
+
+    assert (reviews(bench), len(disposed(bench))) == before
+    assert (reviews(bench) == []) is settled
+    assert is_proven(bench)
+
+
+def test_a_success_that_fits_is_asked_about_after_one_that_did_not(bench):
+    """A result that its check refused was no effect; the same attempt may still tell of one."""
+    cell, charge = closed(bench)
+    bench.ask(cell, success(charge, value="not an object"))
+    bench.ask(cell, success(charge, value="not an object"))
+    assert (reviews(bench), [each.code for each in disposed(bench)]) == ([], ["instance.closed"])
+
+    bench.ask(cell, success(charge))
+
+    assert reviews(bench) == [("charge/late", "effect.orphaned")]

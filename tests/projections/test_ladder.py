@@ -14,7 +14,7 @@ from tests.projections.kit import NAMES, erased, ran, story_of, told_live
 
 MEMBERS = [
     *("attempt", "round", "outcome", "input", "feedback", "output", "findings"),
-    *("class", "code", "message", "started_at", "ended_at", "cost"),
+    *("class", "code", "message", "started_at", "ended_at", "cost", "log"),
 ]
 
 

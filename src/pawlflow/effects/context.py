@@ -1,12 +1,24 @@
 """The context of an attempt: what a step's function may know about it, and say during it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
+from pawlflow.effects.secrets import NOTHING, Hidden
 from pawlflow.model.budgets import AMOUNT_MAX
-from pawlflow.model.ids import NO_ITEM
-from pawlflow.model.intents import Call
+from pawlflow.model.ids import (
+    NO_ITEM,
+    CellId,
+    Digest,
+    DurationMs,
+    InstanceId,
+    StepKey,
+    StepName,
+    Tenant,
+    WorkflowName,
+)
+from pawlflow.model.intents import UNPINNED, Call
+from pawlflow.model.payload import Payload
 
 
 class Transient(Exception):  # noqa: N818  # users raise it: a word, not an error class of ours
@@ -45,7 +57,35 @@ class Context:
         self.lines: list[str] = []
         self.usage: dict[str, float] = {}
         self._beat = beat
+        self.warned: list[str] = []
+        self._hidden = NOTHING  # secrets, to be taken out of what is kept
         self.cancelled = False  # set once the attempt is no longer wanted
+
+    @classmethod
+    def offline(cls, step: str) -> Self:
+        """A context for a function that is tried out without an engine."""
+        cell = CellId(Tenant("default"), WorkflowName("offline"), InstanceId("offline"))
+        key = StepKey(bytes(16))  # nothing outside may be told this one
+        nothing = Payload.of({}, cell.tenant)
+        call = Call(
+            Digest(UNPINNED),
+            cell,
+            key,
+            1,
+            "do",
+            step=StepName(step),
+            item=NO_ITEM,
+            round=1,
+            by_agent=False,
+            target=step,
+            role=None,
+            params=nothing,
+            feedback=(),
+            timeout_ms=None,
+            heartbeat_ms=None,
+            grace_ms=DurationMs(0),
+        )
+        return cls(call, lambda: None)
 
     def heartbeat(self) -> None:
         """Say that the attempt is alive. Raises Cancelled once it is no longer wanted."""
@@ -64,10 +104,20 @@ class Context:
                 raise ValueError(f"{unit}={amount!r} is no amount: 0 to {AMOUNT_MAX:,}")
             self.usage[unit] = min(self.usage.get(unit, 0) + amount, AMOUNT_MAX)
 
+    def hide(self, hidden: Hidden) -> None:
+        """Take secrets out of everything that is kept from now on."""
+        self._hidden = hidden
+
     def log(self, message: str) -> None:
         """Keep a line with the attempt."""
         if len(self.lines) < LINES_MAX:
-            self.lines.append(str(message)[:LINE_MAX])
+            self.lines.append(self._hidden.text(str(message))[:LINE_MAX])
+
+    def warn(self, message: str) -> None:
+        """Keep a line in front of all others; a step that succeeds so does with a warning."""
+        self.warned.append(self._hidden.text(str(message))[:LINE_MAX])
+        self.lines.insert(len(self.warned) - 1, f"warning: {self.warned[-1]}")
+        del self.lines[LINES_MAX:]
 
 
 LINES_MAX = 200  # kept with an attempt

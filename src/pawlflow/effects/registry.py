@@ -1,70 +1,32 @@
 """The registry: which function carries out an effect, and how its arguments are found."""
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from pawlflow.effects.context import Context
+from pawlflow.effects.processes import Place, place_of
+from pawlflow.effects.steps import Step
+from pawlflow.effects.typed import Convert, ConvertError, converters_of
 from pawlflow.model.intents import Call
+from pawlflow.model.trouble import PawlError
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Retry(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a failed attempt is made again, and after how long."""
-
-    max: int = 3
-    backoff: str = "exponential"
-    initial: str = "1s"
-    cap: str = "60s"
-
-
-class Step(Generic[P, R]):
-    """A function that an engine can carry out; without one it is still the plain function."""
-
-    def __init__(self, fn: Callable[P, R], name: str | None, **policy: Any) -> None:
-        self.fn = fn
-        self.name = name or fn.__name__
-        self.policy = policy
-        self.__doc__ = fn.__doc__
-        self.__name__ = fn.__name__
-        self.__module__ = fn.__module__
-        self.__wrapped__ = fn
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the plain function."""
-        return self.fn(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"<step {self.name}>"
-
-
-@overload
-def step(fn: Callable[P, R], /) -> Step[P, R]: ...
-@overload
-def step(
-    fn: None = None,
-    /,
-    *,
-    name: str | None = None,
-    retry: Retry | None = None,
-    timeout: str | None = None,
-    undo: str | None = None,
-) -> Callable[[Callable[P, R]], Step[P, R]]: ...
-def step(
-    fn: Callable[P, R] | None = None, /, *, name: str | None = None, **policy: Any
-) -> Step[P, R] | Callable[[Callable[P, R]], Step[P, R]]:
-    """Make a function a step. `name` is the effect it stands for; the function's own by default."""
-    if fn is not None:
-        return Step(fn, name, **policy)
-    return lambda decorated: Step(decorated, name, **policy)
+log = logging.getLogger("pawl.effects")
+NOTED: set[tuple[str, str, str]] = set()  # parameters that were found to be renamed
+UNDO_NAMES: Final = ("command", "result")
 
 
 class BindError(Exception):
     """The parameters of a call do not fit the function."""
+
+
+def plain_context(call: Call, beat: Callable[[], None], _: Any) -> Context:
+    """The context of an attempt, whoever carries it out."""
+    return Context(call, beat)
 
 
 class Executor(msgspec.Struct, frozen=True):
@@ -77,24 +39,36 @@ class Executor(msgspec.Struct, frozen=True):
     required: frozenset[str]
     takes_ctx: bool
     takes_any: bool
+    made: Mapping[str, Convert] = {}  # parameters that want a type of their own
+    place: Place | None = None  # of one that runs in a process of its own
+    context: Callable[[Call, Callable[[], None], Any], Context] = plain_context
+    traced: bool = False  # flows call it by the names of its parameters, and by nothing else
 
-    def arguments(self, call: Call, ctx: Context | None) -> dict[str, Any]:
-        """The arguments by name. Raises BindError, naming what is missing or too much."""
+    def arguments(self, call: Call, ctx: Context | None, params: Any = None) -> dict[str, Any]:
+        """The arguments by name. Raises BindError, naming what is missing or too much.
+
+        `params` are those of the call with secrets in them, if it has any.
+        """
         if not self.names and not self.takes_any:
             return {"ctx": ctx} if self.takes_ctx else {}
-        given = self.given(call)
+        given = self.given(call, call.params.value if params is None else params)
         arguments = self.chosen(given)
         missing = self.required - arguments.keys()
         if missing:
             known = ", ".join(sorted(given)) or "nothing"
             raise BindError(f"{self.name} needs {', '.join(sorted(missing))}; `with` gives {known}")
+        for name, convert in self.made.items():
+            if name in arguments:
+                try:
+                    arguments[name] = convert(arguments[name])
+                except ConvertError as error:
+                    raise BindError(f"{self.name} cannot take {name}: {error}") from error
         if self.takes_ctx:
             arguments["ctx"] = ctx
         return arguments
 
-    def given(self, call: Call) -> Mapping[str, Any]:
+    def given(self, call: Call, params: Any) -> Mapping[str, Any]:
         """What the call brings; an undo without `with` brings the command and its result."""
-        params = call.params.value
         if not isinstance(params, dict):
             return {"value": params}
         if call.direction == "undo" and params.keys() == {"command", "result"}:
@@ -108,9 +82,34 @@ class Executor(msgspec.Struct, frozen=True):
         if self.takes_any:
             return dict(given)
         chosen = {name: given[name] for name in self.names if name in given}
+        if self.traced and (renamed := self.renamed(given)):
+            return chosen | {renamed[1]: given[renamed[0]]}
         if not chosen and len(self.names) == 1 and self.required:
             return {self.names[0]: dict(given)}
         return chosen
+
+    def renamed(self, given: Mapping[str, Any]) -> tuple[str, str] | None:
+        """The one parameter that has another name now than when a flow was traced."""
+        missing = self.required - given.keys()
+        unknown = given.keys() - {*self.names, *UNDO_NAMES}
+        if len(missing) != 1 or len(unknown) != 1:
+            return None
+        [old], [new] = unknown, missing
+        if (self.name, old, new) not in NOTED:
+            NOTED.add((self.name, old, new))
+            log.warning("%s is called with %s, and gets it as %s", self.name, old, new)
+        return old, new
+
+    def misfit(self, call: Call) -> str:
+        """Why it cannot carry out a call that an earlier version of it was meant for."""
+        if not self.traced or call.direction == "undo" or self.takes_any:
+            return ""
+        given = self.given(call, call.params.value)
+        missing = self.required - given.keys()
+        if not missing or self.renamed(given):
+            return ""
+        needs, gives = ", ".join(sorted(missing)), ", ".join(sorted(given)) or "nothing"
+        return f"the function here needs {needs}, and the call gives {gives}"
 
 
 class Registry:
@@ -120,19 +119,21 @@ class Registry:
         self.effects: dict[str, Executor] = {}
         self.agents: dict[str, Executor] = {}
 
-    def add(self, name: str, fn: Callable[..., Any]) -> None:
-        """Let a function carry out an effect."""
-        self.effects[name] = executor_of(name, fn)
+    def add(
+        self, name: str, fn: Callable[..., Any], pool: str | None = None, *, traced: bool = False
+    ) -> None:
+        """Let a function carry out an effect. Raises PawlError if it cannot in this pool."""
+        self.effects[name] = replace(executor_of(name, fn, pool), traced=traced)
 
-    def add_agent(self, role: str, fn: Callable[..., Any]) -> None:
+    def add_agent(self, role: str, fn: Callable[..., Any], pool: str | None = None) -> None:
         """Let a function do the tasks of an agent's role."""
-        self.agents[role] = executor_of(role, fn)
+        self.agents[role] = executor_of(role, fn, pool)
 
     def add_module(self, module: Any) -> list[str]:
         """Register every step a module has; returns their names."""
         found = [each for each in vars(module).values() if isinstance(each, Step)]
         for each in found:
-            self.add(each.name, each.fn)
+            self.add(each.name, each)
         return sorted({each.name for each in found})
 
     def find(self, call: Call) -> Executor | None:
@@ -140,7 +141,8 @@ class Registry:
         if call.by_agent:
             role = call.role or call.target
             return self.agents.get(role) or self.effects.get(role) or self.agents.get("*")
-        return self.effects.get(call.target) or self.effects.get("*")
+        found = self.effects.get(call.target) or self.effects.get("*")
+        return None if found is not None and found.traced and found.misfit(call) else found
 
     def knows(self, target: str, *, by_agent: bool) -> bool:
         """Is there an executor for this?"""
@@ -148,9 +150,13 @@ class Registry:
         return any(target in place for place in places) or "*" in places[0]
 
 
-def executor_of(name: str, fn: Callable[..., Any]) -> Executor:
-    """Look at a function once."""
+def executor_of(name: str, fn: Callable[..., Any], pool: str | None = None) -> Executor:
+    """Look at a function once. Raises PawlError if it cannot run in the pool that is asked for."""
     plain = fn.fn if isinstance(fn, Step) else fn
+    carried = fn.carried if isinstance(fn, Step) else fn
+    asked = pool or (fn.policy.get("pool") if isinstance(fn, Step) else None) or "thread"
+    if asked not in ("thread", "process"):
+        raise PawlError("step.pool", f'{name}: pool={asked!r} is none; use "thread" or "process"')
     parameters = inspect.signature(plain).parameters
     kinds = inspect.Parameter
     named = [
@@ -161,10 +167,13 @@ def executor_of(name: str, fn: Callable[..., Any]) -> Executor:
     rest = [p for p in named if p.name != "ctx"]
     return Executor(
         name,
-        plain,
-        inspect.iscoroutinefunction(plain),
+        carried,
+        inspect.iscoroutinefunction(carried),
         tuple(p.name for p in rest),
         frozenset(p.name for p in rest if p.default is kinds.empty),
         "ctx" in parameters,
         any(p.kind is kinds.VAR_KEYWORD for p in parameters.values()),
+        converters_of(plain),
+        place_of(name, plain) if asked == "process" else None,
+        fn.context if isinstance(fn, Step) else plain_context,
     )

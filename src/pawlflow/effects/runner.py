@@ -5,42 +5,40 @@ or a silence: a call that is being carried out is not begun twice.
 """
 
 import asyncio
-import logging
-import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context as ContextVars
 from contextvars import copy_context
 from functools import partial
-from pathlib import PurePath
 from typing import Any, Final
 
-import msgspec
-
-from pawlflow.effects.context import Cancelled, Context, Correctable, Terminal, Transient
-from pawlflow.effects.registry import BindError, Executor, Registry
-from pawlflow.model.codec import CodecError
-from pawlflow.model.failure import FailureClass, failure_of
+from pawlflow.effects import receipts
+from pawlflow.effects.context import Context
+from pawlflow.effects.orphans import Orphans
+from pawlflow.effects.processes import Errand, Place, Processes
+from pawlflow.effects.progress import Keeper
+from pawlflow.effects.registry import Executor, Registry
+from pawlflow.effects.secrets import Hidden
 from pawlflow.model.ids import CellId, Digest
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
-from pawlflow.model.payload import Payload, PayloadError
 
 CONCURRENCY: Final = 1_000  # attempts of this process at a time
 THREADS: Final = 32  # of them, plain functions
-log = logging.getLogger("pawl.effects")
+Resolve = Callable[[Call], Awaitable[tuple[Any, Hidden]]]  # parameters with their secrets in them
 
 
 class Job:
     """A call being carried out."""
 
-    __slots__ = ("beats", "call", "context", "executor", "lost", "stopped", "task", "timer")
+    __slots__ = ("beats", "call", "executor", "kill", "lost", "stopped", "task", "timer", "told")
 
     def __init__(self, call: Call, executor: Executor) -> None:
         self.call = call
         self.executor = executor
-        self.context: Context | None = None  # made for functions that ask for one
+        self.told = receipts.Told(call)
+        self.kill: Callable[[], None] | None = None  # of one that runs in a process of its own
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.stopped: str | None = None
@@ -57,9 +55,11 @@ class Job:
         A thread cannot be stopped: it is told, and what it did is heard when it ends.
         """
         self.stopped = reason
-        if self.context is not None:
-            self.context.cancelled = True
-        if self.task is not None and self.executor.is_async:
+        if self.told.context is not None:
+            self.told.context.cancelled = True
+        if self.kill is not None:
+            self.kill()
+        elif self.task is not None and self.executor.is_async:
             self.task.cancel()
 
 
@@ -73,15 +73,20 @@ class Runner:
         *,
         concurrency: int = CONCURRENCY,
         threads: int = THREADS,
+        processes: int | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
         self.registry = registry
         self.deliver = deliver
         self.concurrency = concurrency
+        self.resolve = resolve
+        self.keeper: Keeper | None = None  # of the checkpoints of loops
+        self.processes = Processes(processes)
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="pawl-step")
         self.jobs: dict[Digest, Job] = {}
         self.line: deque[Call] = deque()
         self.lined: set[Digest] = set()
-        self.orphans: dict[Digest, Call] = {}  # calls that nobody here can carry out
+        self.orphans = Orphans()  # calls that nobody here can carry out
         self.workers: set[asyncio.Task[None]] = set()
         self.idle: list[asyncio.Future[None]] = []
         self.calling = False  # a worker was called, and has not come yet
@@ -159,8 +164,7 @@ class Runner:
             self.lined.discard(call.id)
             executor = self.registry.find(call)
             if executor is None:
-                self.orphans[call.id] = call
-                log.warning("no executor for %s (%s/%s)", call.target, call.cell.key, call.step)
+                self.orphans.add(call)
                 continue
             job = self.jobs[call.id] = Job(call, executor)
             job.task = task
@@ -172,7 +176,7 @@ class Runner:
     def stop(self, intent: Stop) -> None:
         """A call is no longer wanted. One that had not begun is settled at once."""
         call = intent.call
-        self.orphans.pop(call.id, None)
+        self.orphans.drop(call)
         job = self.jobs.get(call.id)
         if job is None:
             self.lined.discard(call.id)
@@ -183,8 +187,8 @@ class Runner:
 
     def registered(self) -> None:
         """Executors were added: calls that nobody could carry out may have found one."""
-        orphans, self.orphans = self.orphans, {}
-        self.publish(list(orphans.values()))
+        orphans = self.orphans.values()
+        self.publish(self.orphans.take(call for call in orphans if self.registry.find(call)))
 
     def watch(self, job: Job, span_ms: int, beats: int) -> None:
         """Expect a sign of life within the span, again and again."""
@@ -200,7 +204,8 @@ class Runner:
             return
         message = f"no heartbeat of {job.call.step} for {span_ms} ms"
         job.lost = True
-        self.deliver(job.call.cell, failed(job.call, "timeout", "heartbeat.lost", message), 0)
+        receipt = receipts.failed(job.told, "timeout", "heartbeat.lost", message)
+        self.deliver(job.call.cell, receipt, 0)
         job.stop("timeout")
 
     async def carry_out(self, job: Job, task: asyncio.Task[None]) -> None:
@@ -213,50 +218,52 @@ class Runner:
                 raise
             if job.stopped is None:  # something that the function waited for was cancelled
                 said = "CancelledError: something that it waited for was cancelled"
-                receipt = failed(job.call, "agent", "effect.raised", said, job.context)
+                receipt = receipts.failed(job.told, "agent", "effect.raised", said)
             else:
                 task.uncancel()
             if job.stopped == "cancel":
-                usage = usage_of(job.call, job.context)
-                receipt = Receipt(job.call.key, job.call.attempt, "cancelled", usage=usage)
+                receipt = receipts.cancelled(job.told)
         finally:
             job.task = None
         self.settle(job, receipt)
 
     async def attempt(self, job: Job) -> Receipt:
         """Call the function; what it raises chooses the class of the failure."""
-        call, executor = job.call, job.executor
-        if executor.takes_ctx:
-            job.context = Context(call, job.beat)
-        context = job.context
+        call, executor, told = job.call, job.executor, job.told
         try:
-            arguments = executor.arguments(call, context)
+            params = None
+            if b"$secret" in (call.params.data or b"") and self.resolve is not None:
+                params, told.hidden = await self.resolve(call)
+            if executor.takes_ctx:
+                told.context = self.context_of(job)
+            arguments = executor.arguments(call, told.context, params)
             if executor.is_async:
                 result = await executor.fn(**arguments)
+            elif executor.place is not None:
+                result = await self.in_process(job, executor.place, arguments)
             else:
                 result = await self.in_thread(executor, arguments)
-            return succeeded(call, context, result)
-        except BindError as error:
-            return failed(call, "terminal", "effect.arguments", words_of(error), context)
-        except Transient as error:
-            return failed(call, "transient", "effect.transient", words_of(error), context)
-        except Terminal as error:
-            return failed(call, "terminal", "effect.terminal", words_of(error), context)
-        except Correctable as error:
-            code, said = "effect.correctable", words_of(error)
-            return failed(call, "validation", code, said, context, findings=error.findings)
-        except Cancelled:
-            return Receipt(call.key, call.attempt, "cancelled", usage=usage_of(call, context))
+            return receipts.succeeded(told, result)
         except (Exception, GeneratorExit) as error:  # noqa: BLE001  # users' code raises anything
-            trace = "".join(traceback.format_exception(error))
-            log.warning("%s of %s raised:\n%s", call.step, call.cell.key, trace)
-            said = f"{type(error).__name__}: {words_of(error)}{where_of(error)}"
-            return failed(call, "agent", "effect.raised", said, context)
+            return receipts.raised(told, error)
+
+    def context_of(self, job: Job) -> Context:
+        """What the function may know of its attempt."""
+        context = job.executor.context(job.call, job.beat, self)
+        context.hide(job.told.hidden)
+        return context
 
     async def in_thread(self, executor: Executor, arguments: dict[str, Any]) -> Any:
         """Run a plain function in a thread."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.pool, partial(called, executor.fn, arguments))
+
+    async def in_process(self, job: Job, place: Place, arguments: dict[str, Any]) -> Any:
+        """Run a plain function in a process of its own; stopping kills it."""
+        arguments.pop("ctx", None)  # it gets one over there
+        errand = Errand(job.call, place, arguments, job.told.context, job.beat)
+        job.kill = partial(self.processes.kill, errand)
+        return await self.processes.run(errand)
 
     def settle(self, job: Job, receipt: Receipt | None) -> None:
         """Give the place free and bring the receipt back, once."""
@@ -273,14 +280,15 @@ class Runner:
         """Stop carrying out. What was in flight is offered again when the engine comes back."""
         self.closed = True
         for job in self.jobs.values():
-            if job.context is not None:
-                job.context.cancelled = True
+            if job.told.context is not None:
+                job.told.context.cancelled = True
         workers = list(self.workers)
         for worker in workers:
             worker.cancel()
         if workers:
             await asyncio.wait(workers, timeout=CLOSING_S)
         self.pool.shutdown(wait=False, cancel_futures=True)
+        self.processes.close()
 
 
 def changed(before: ContextVars) -> bool:
@@ -289,7 +297,6 @@ def changed(before: ContextVars) -> bool:
     return len(now) != len(before) or any(before.get(name) is not now[name] for name in now)
 
 
-MESSAGE_MAX: Final = 8_000  # characters of what went wrong
 CLOSING_S: Final = 5.0  # for functions to notice that they are cancelled
 
 
@@ -299,68 +306,3 @@ def called(fn: Callable[..., Any], arguments: dict[str, Any]) -> Any:
         return fn(**arguments)
     except StopIteration as error:
         raise RuntimeError("StopIteration left the function") from error
-
-
-def words_of(error: BaseException) -> str:
-    """What an exception says, if it can."""
-    try:
-        return str(error)
-    except Exception as trouble:  # noqa: BLE001  # its __str__ is users' code, too
-        return f"its own text raised {type(trouble).__name__}"
-
-
-def where_of(error: BaseException) -> str:
-    """The line that raised, for whoever reads the failure and not the log."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" ({PurePath(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-
-
-def succeeded(call: Call, context: Context | None, result: Any) -> Receipt:
-    """The receipt of a success; a result that cannot be kept is a failure for good."""
-    tenant = call.cell.tenant
-    try:
-        payload = Payload.of(result, tenant)
-    except (CodecError, RecursionError):
-        try:
-            payload = Payload.of(msgspec.to_builtins(result), tenant)
-        except (TypeError, CodecError, RecursionError) as error:
-            said = f"the result of {call.step} cannot be kept: {error}"
-            return failed(call, "terminal", "result.unserialisable", said, context)
-    except PayloadError as error:
-        return failed(call, "terminal", error.code, str(error), context)
-    kept, usage = log_of(call, context), usage_of(call, context)
-    return Receipt(call.key, call.attempt, "ok", payload, log=kept, usage=usage)
-
-
-def failed(  # the parts of a failure
-    call: Call,
-    kind: FailureClass,
-    code: str,
-    message: str,
-    context: Context | None = None,
-    findings: Any = None,
-) -> Receipt:
-    """The receipt of a failure. Whatever its words are, they must not keep it from arriving."""
-    said = message.encode("utf-8", "replace").decode()[:MESSAGE_MAX]
-    tenant = call.cell.tenant
-    try:
-        failure = failure_of(kind, code, said, tenant=tenant, findings=findings or [])
-    except (CodecError, PayloadError):
-        told = [repr(each)[:MESSAGE_MAX] for each in findings]
-        failure = failure_of(kind, code, said, tenant=tenant, findings=told)
-    kept, usage = log_of(call, context), usage_of(call, context)
-    return Receipt(call.key, call.attempt, "failed", failure=failure, log=kept, usage=usage)
-
-
-def log_of(call: Call, context: Context | None) -> Payload | None:
-    """The lines a function wrote, if any."""
-    if context is None or not context.lines:
-        return None
-    return Payload.of(context.lines, call.cell.tenant)
-
-
-def usage_of(call: Call, context: Context | None) -> Payload | None:
-    """What a function said that it cost, if anything."""
-    if context is None or not context.usage:
-        return None
-    return Payload.of(context.usage, call.cell.tenant)

@@ -20,6 +20,7 @@ class Load(msgspec.Struct, frozen=True):
 
     cells: tuple[Address, ...]
     definitions: tuple[Digest, ...]
+    beside: tuple[Address, ...] = ()  # of these cells, what lies beside their turns as well
 
 
 class Append(msgspec.Struct, frozen=True):

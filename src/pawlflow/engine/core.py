@@ -17,7 +17,7 @@ from pawlflow.engine.plans import Plans
 from pawlflow.engine.staging import Staging
 from pawlflow.engine.timers import Deadlines, Reoffers
 from pawlflow.kernel.draft import Rejected
-from pawlflow.model.ids import CellId, TimeMs
+from pawlflow.model.ids import CellId, StepKey, TimeMs
 from pawlflow.model.inputs import Input, StartInstance
 from pawlflow.store.port import Address, Ref, ShardHead, Taken
 
@@ -72,6 +72,7 @@ class Core:
         self.silent: dict[Address, None] = {}  # cells whose calls are to be offered again
         self.full_until: TimeMs | None = None  # the store had no room: no starts until then
         self.took_over: TimeMs | None = None  # attempts older than this get their time again
+        self.begun: dict[StepKey, TimeMs] = {}  # and those whose executor came later: at this time
         self.stopped: Stopped | None = None
 
     def submit(

@@ -14,6 +14,7 @@ from pawlflow.engine.cells import is_trusted
 from pawlflow.engine.clock import Clock
 from pawlflow.engine.marks import reached
 from pawlflow.engine.shard import Shards
+from pawlflow.engine.system.beside import marks_beside
 from pawlflow.model.ids import Digest, TimeMs
 from pawlflow.store.port import Address, CellImage, Store, StoreError
 
@@ -21,6 +22,7 @@ log = logging.getLogger("pawl.engine")
 StoreAction = act.Append | act.Load | act.ReadMail | act.ReadDue | act.ReadInFlight | act.ReadHeads
 Images = dict[Address, CellImage]
 Broken = dict[Address, StoreError]
+Marks = dict[Address, set[str]]
 T = TypeVar("T")
 ROUNDS_MAX: Final = 16  # before others get the loop: recovery may go on for many seconds
 SAFETY_MS: Final = 30_000  # pokes are hints: the mailbox is looked at this often even without one
@@ -134,7 +136,7 @@ class Engine:
             return error
         return None
 
-    def load(self, action: act.Load) -> tuple[Images, dict[Digest, bytes], Broken]:
+    def load(self, action: act.Load) -> tuple[Images, dict[Digest, bytes], Broken, Marks]:
         """Read cells, and the definitions they run under."""
         images, broken = self.read_cells(action.cells)
         for address in [each for each, image in images.items() if not is_trusted(image)]:
@@ -146,7 +148,8 @@ class Engine:
         run_under = (Digest(image.head.definition) for image in images.values())
         wanted = [each for each in run_under if each and known.get(each) is None]
         definitions = self.store.definitions(list(dict.fromkeys([*action.definitions, *wanted])))
-        return images, definitions, broken
+        marks = marks_beside(self.store, action.beside) if action.beside else {}
+        return images, definitions, broken, marks
 
     def read_cells(self, cells: Sequence[Address]) -> tuple[Images, Broken]:
         """Cells by address; one that is damaged does not keep the others from being read."""

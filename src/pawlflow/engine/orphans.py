@@ -6,28 +6,21 @@ receipt as a refusal with a name of its own, what a human said about it as anoth
 
 from pawlflow.engine.admission import admit_receipt
 from pawlflow.engine.cells import Live
-from pawlflow.engine.staging import Staging
-from pawlflow.kernel.heads import LATE, orphan_of
+from pawlflow.kernel.heads import LATE, Question, orphan_of
 from pawlflow.kernel.state import Instance
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Receipt
 
 
-def open_orphan(
-    staging: Staging, live: Live, receipt: Receipt, now: TimeMs
-) -> dict[str, str] | None:
-    """Ask about a success that came after the close; returns what it is about."""
+def orphan_in(live: Live, receipt: Receipt, now: TimeMs) -> Question | None:
+    """What is to be asked about a success that came after the close."""
     state = None if live.cell is None else live.cell.state
     if not isinstance(state, Instance) or state.closed is None:
         return None
     key = state.keys.get(receipt.key)
     if key is None or admit_receipt(state, receipt).outcome != "ok":
         return None
-    asked = orphan_of(state, state.of_round(key.step, key.item, key.round), now)
-    if asked is None:
-        return None
-    staging.keep(live, asked.step, asked)
-    return {"review": asked.step}
+    return orphan_of(state, state.of_round(key.step, key.item, key.round), now)
 
 
 def is_orphan(live: Live, review: str) -> bool:

@@ -1,43 +1,49 @@
-"""Patience: an attempt that went down with its engine gets its time again.
+"""Patience: attempts that nobody could carry out get their time again.
 
 A timeout counts from the dispatch, and a deadline is a time in the journal. But while no engine
-ran, nobody could work: an attempt that was open when another engine took over is offered again, and
-has its whole span from then. Timers may fire late; this one does on purpose, and what is overdue
+ran, or nobody had the function, nobody could work: an attempt that was open when another engine
+took over is offered again, and has its whole span from then; one without an executor has it from
+the moment there is one. Timers may fire late; this one does on purpose, and what is overdue
 behind it in the same instance waits with it. The workflow's own timeout counts everything.
 """
 
-from pawlflow.kernel.state import RANK_INSTANCE, RANK_STEP, Instance, State, next_deadline
+from collections.abc import Mapping
+
+from pawlflow.kernel.state import RANK_INSTANCE, RANK_STEP, Instance, State, key_of, next_deadline
 from pawlflow.kernel.units import RUNNING, UNDO_RUNNING
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import StepKey, TimeMs
 
 
-def held_until(state: State, took_over: TimeMs) -> TimeMs | None:
-    """Until when the deadline of this cell that comes next is held back; None if it is not."""
+def held_until(
+    state: State, since: TimeMs, begun: Mapping[StepKey, TimeMs], now: TimeMs
+) -> TimeMs | None:
+    """Until when the deadline of this cell that comes next is held back; None if it is not.
+
+    Attempts older than `since` get their time again; those in `begun` began later than they say.
+    """
     due = next_deadline(state)
-    if due is None or not isinstance(state, Instance) or state.closing is not None:
-        span = undo_span(state, due) if isinstance(state, Instance) else None
-    else:
-        span = attempt_span(state, due)
-    if due is None or span is None or due[0] - span >= took_over:
+    found = attempt_of(state, due) if isinstance(state, Instance) and due else None
+    if due is None or found is None:
         return None
-    return min([TimeMs(took_over + span), *own_timeout(state)])
+    span, key = found
+    since = max(since, min(now, begun.get(key, since)))
+    return None if due[0] - span >= since else min([TimeMs(since + span), *own_timeout(state)])
 
 
-def attempt_span(state: Instance, due: tuple[TimeMs, int, int]) -> int | None:
-    """The timeout of the running attempt whose deadline this is."""
+def attempt_of(state: Instance, due: tuple[TimeMs, int, int]) -> tuple[int, StepKey] | None:
+    """The timeout and the key of the running attempt, or undo, whose deadline this is."""
     _, rank, place = due
-    running = rank == RANK_STEP and state.unit(place).status == RUNNING
-    return state.plan.steps[state.unit(place).step].span_ms if running else None
-
-
-def undo_span(state: Instance, due: tuple[TimeMs, int, int] | None) -> int | None:
-    """The timeout of the running undo whose deadline this is."""
-    if due is None or due[1] in (RANK_INSTANCE, RANK_STEP):
+    if rank == RANK_INSTANCE:
         return None
-    unit = state.unit(due[2])
-    undo = state.plan.steps[unit.step].undo
-    running = unit.undo == UNDO_RUNNING
-    return undo.span_ms if running and undo is not None else None
+    unit = state.unit(place)
+    plan = state.plan.steps[unit.step]
+    if rank == RANK_STEP:
+        if unit.status != RUNNING or state.closing is not None or plan.span_ms is None:
+            return None
+        return plan.span_ms, key_of(state, unit, "do")
+    if unit.undo != UNDO_RUNNING or plan.undo is None or plan.undo.span_ms is None:
+        return None
+    return plan.undo.span_ms, key_of(state, unit, "undo")
 
 
 def own_timeout(state: State) -> list[TimeMs]:

@@ -3,16 +3,18 @@
 import traceback
 from typing import Final
 
-from pawlflow.engine.actions import Accepted
 from pawlflow.engine.cells import Live
 from pawlflow.engine.core import Core
 from pawlflow.engine.fair import Offer
 from pawlflow.engine.marks import reached
-from pawlflow.engine.orphans import is_orphan, open_orphan
+from pawlflow.engine.orphans import orphan_in
 from pawlflow.engine.staging import Staged, Staging
+from pawlflow.engine.system.beside import mark_of
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import SUCCEEDED
+from pawlflow.model import system as cells
+from pawlflow.model import timed
 from pawlflow.model.batches import TellBatch
 from pawlflow.model.failure import failure_of
 from pawlflow.model.inputs import (
@@ -26,27 +28,8 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.journal import Disposition, Send
 from pawlflow.model.kin import Parent
-from pawlflow.model.operate import DiscardInput, RedriveInput
 from pawlflow.model.payload import Payload
-from pawlflow.model.reviews import SettleReview
-from pawlflow.model.system import (
-    AcquireSlot,
-    AwaitEvent,
-    Continue,
-    ReleaseSlot,
-    StopAwaiting,
-    Subscribe,
-    Unsubscribe,
-)
-from pawlflow.model.timed import (
-    STARTER,
-    AskRate,
-    LeaveRate,
-    RemoveSchedule,
-    ScheduleTick,
-    SetSchedule,
-)
-from pawlflow.store.port import Mail, position
+from pawlflow.store.port import position
 
 # Refusals that say "that has happened already", or "that was not for you": nothing to record.
 NO_OPS: Final = frozenset(
@@ -68,13 +51,15 @@ NO_OPS: Final = frozenset(
         "wait.unknown",
         "continue.nothing",
         "batch.not_awaited",
+        "checkpoint.kept",
     }
 )
 # What only cells and clocks say to cells: a refusal is an answer that came too late.
 BETWEEN_CELLS: Final = (
-    *(Tick, DeliverEvent, GrantSlot, HoldInstance, AcquireSlot, ReleaseSlot),
-    *(AwaitEvent, StopAwaiting, Subscribe, Unsubscribe, Continue, TellBatch),
-    *(AskRate, LeaveRate, SetSchedule, RemoveSchedule, ScheduleTick),
+    *(Tick, DeliverEvent, GrantSlot, HoldInstance, cells.AcquireSlot, cells.ReleaseSlot),
+    *(cells.AwaitEvent, cells.StopAwaiting, cells.Subscribe, cells.Unsubscribe, cells.Continue),
+    *(timed.AskRate, timed.LeaveRate, timed.SetSchedule, timed.RemoveSchedule),
+    *(timed.ScheduleTick, TellBatch),
 )
 TRACE_LINES: Final = 12  # of a program that raised, for its dead letter
 
@@ -93,8 +78,13 @@ def refuse(staging: Staging, staged: Staged, live: Live, offer: Offer, refused: 
     if isinstance(offer.input, Receipt):
         if not is_news(live, offer.input):
             return
-        review = open_orphan(staging, live, offer.input, staged.now)
-        verdict = Verdict("rejected", "effect.orphaned", review) if review else verdict
+        asked = orphan_in(live, offer.input, staged.now)
+        if asked is not None:
+            verdict = Verdict("rejected", "effect.orphaned", {"review": asked.step})
+        if mark_of(verdict.kind, verdict.code, offer.input) in (live.beside or ()):
+            return  # on the record already, and perhaps dealt with
+        if asked is not None:
+            staging.keep(live, asked.step, asked)
     dispose(staging, staged, live, offer.input, verdict)
 
 
@@ -107,9 +97,9 @@ def tell_parent(staging: Staging, live: Live, parent: Parent, refused: Rejected)
 
 
 def is_scheduled(incoming: Input) -> bool:
-    """Is this a start that nobody waits for, because a schedule sent it?"""
+    """Is this a start that nobody waits for, because a schedule or an event sent it?"""
     start = incoming if isinstance(incoming, StartInstance) and not incoming.parent else None
-    return start is not None and start.by.startswith(STARTER)
+    return start is not None and start.by.startswith((timed.STARTER, cells.TRIGGER))
 
 
 def is_news(live: Live, receipt: Receipt) -> bool:
@@ -148,48 +138,6 @@ def quarantine(  # what is known about a program that raised
     return Rejected("cell.quarantined", f"{type(error).__name__}: {error}")
 
 
-def resolve(
-    core: Core, staging: Staging, staged: Staged, live: Live, offer: Offer
-) -> Accepted | Rejected:
-    """A human has dealt with something that lies beside the turns of a cell."""
-    if isinstance(offer.input, SettleReview):
-        return settle_orphan(staging, staged, live, offer.input)
-    return resolve_dead(core, staging, staged, live, offer)
-
-
-def resolve_dead(
-    core: Core, staging: Staging, staged: Staged, live: Live, offer: Offer
-) -> Accepted | Rejected:
-    """A human sends a dead input once more, or throws it away; the cell goes on."""
-    incoming = offer.input
-    assert isinstance(incoming, RedriveInput | DiscardInput)
-    again = isinstance(incoming, RedriveInput)
-    detail = {"entry": incoming.entry, "by": incoming.by}
-    verdict = Verdict("redriven" if again else "discarded", "dlq.resolved", detail)
-    dispose(staging, staged, live, incoming, verdict)
-    if live.head is not None and live.head.quarantined:
-        live.head = staging.quarantine(live.head, held=False, now=staged.now)
-        core.hot.drop(offer.address)  # its live state was spoilt: it is read again
-        staging.touched[offer.address] = live
-    if isinstance(incoming, RedriveInput):  # by mail: this turn of events must be durable first
-        data, beside = incoming.original.value
-        shard = staged.head.shard
-        staging.mail.append(Mail(shard=shard, cell=offer.cell, input=data, beside=beside))
-    return Accepted(live.id.key, 0 if live.head is None else live.head.turn)
-
-
-def settle_orphan(
-    staging: Staging, staged: Staged, live: Live, incoming: SettleReview
-) -> Accepted | Rejected:
-    """A human has dealt with an effect that nobody waits for: nobody is asked any more."""
-    if live.head is None or not is_orphan(live, incoming.step):
-        return Rejected("review.unknown", incoming.step)
-    verdict = Verdict("settled", "review.settled", {"review": incoming.step, "by": incoming.by})
-    dispose(staging, staged, live, incoming, verdict)
-    staging.keep(live, incoming.step, None)
-    return Accepted(live.id.key, live.head.turn)
-
-
 class Verdict:
     """Why an input became no turn."""
 
@@ -216,3 +164,6 @@ def dispose(
         staged.now,
     )
     staging.add_disposition(staged, ref, disposed)
+    staging.touched[live.id.tenant, live.id.key] = live
+    if live.beside is not None:
+        live.beside.add(mark_of(verdict.kind, verdict.code, incoming))

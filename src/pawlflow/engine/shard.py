@@ -124,10 +124,13 @@ class Shards(Core):
         if not self.loading:
             silent = (each for each in islice(self.silent, LOADS_MAX) if each not in self.hot)
             cells = list(dict.fromkeys([*self.inbox.cold.pick(LOADS_MAX), *silent]))
+            if self.staging is not None:  # what is being written cannot be read yet
+                cells = [each for each in cells if each not in self.staging.touched]
         if cells:
             self.loading = dict.fromkeys(cells)
             lines = [self.inbox.waiting[each][0] for each in cells if each in self.inbox.waiting]
-            self.out.append(act.Load(tuple(cells), self.plans.missing(lines)))
+            beside = tuple(each for each in cells if each in self.hot)
+            self.out.append(act.Load(tuple(cells), self.plans.missing(lines), beside))
         if self.mail_waits and not self.mail_reading and self.inbox.count < 2 * MAIL_PAGE:
             self.mail_reading, self.mail_waits = True, False
             self.out.append(act.ReadMail(owned, self.mail_after, MAIL_PAGE))
@@ -161,6 +164,7 @@ class Shards(Core):
         images: Mapping[Address, CellImage],
         definitions: Mapping[Digest, bytes],
         broken: Mapping[Address, StoreError] | None = None,
+        beside: Mapping[Address, set[str]] | None = None,
     ) -> None:
         """Cells that were asked for; those that are missing do not exist, or cannot be read."""
         self.plans.add(definitions, self.wanted_definitions())
@@ -169,6 +173,8 @@ class Shards(Core):
                 self.hot.put(
                     self.live_of(address, images.get(address), (broken or {}).get(address))
                 )
+            if address in (beside or ()) and (live := self.hot.get(address)):
+                live.beside = (beside or {})[address]
             self.inbox.place(address, hot=True)
         self.loading = {}
 

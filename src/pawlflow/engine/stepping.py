@@ -10,8 +10,9 @@ from pawlflow.engine.fair import Offer
 from pawlflow.engine.marks import reached
 from pawlflow.engine.patience import held_until
 from pawlflow.engine.places import mail_of
-from pawlflow.engine.refusals import put_aside, quarantine, refuse, resolve
+from pawlflow.engine.refusals import put_aside, quarantine, refuse
 from pawlflow.engine.staging import Staged, Staging
+from pawlflow.engine.system.letters import looks_beside, resolve
 from pawlflow.engine.system.telling import tell_batch
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.state import Instance
@@ -21,10 +22,7 @@ from pawlflow.model.inputs import StartInstance, Tick
 from pawlflow.model.journal import Stamps
 from pawlflow.model.operate import DiscardInput, RedriveInput
 from pawlflow.model.reviews import SettleReview
-from pawlflow.model.system import (
-    EmitEvent,
-    is_system,
-)
+from pawlflow.model.system import EmitEvent, is_system
 from pawlflow.store.port import Taken
 
 CHANCE: Final = (StartInstance, EmitEvent)  # inputs whose turns need entropy
@@ -36,7 +34,7 @@ def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
     live = core.hot.get(offer.address)
     incoming = offer.input
     unread = isinstance(incoming, StartInstance) and incoming.definition not in core.plans.known
-    if live is None or unread:  # something must be read first
+    if live is None or unread or looks_beside(live, incoming):  # something must be read first
         if offer.sent:
             staging.mail.append(mail_of(offer.cell, offer.input))
         else:
@@ -97,7 +95,7 @@ def is_held(core: Core, staged: Staged, live: Live, cell: Cell) -> bool:
     """Is the deadline that came held back for an attempt that went down with its engine?"""
     if core.took_over is None or live.head is None:
         return False
-    until = held_until(cell.state, core.took_over)
+    until = held_until(cell.state, core.took_over, core.begun, staged.now)
     if until is None or staged.now >= until:
         return False
     reached("timer.held")

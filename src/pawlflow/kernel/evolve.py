@@ -15,7 +15,7 @@ from pawlflow.kernel.counters import (
     set_until,
 )
 from pawlflow.kernel.state import RANK_INSTANCE, Instance, State, arm, key_of
-from pawlflow.kernel.system import batch, rate, registry, schedule, slots, topic
+from pawlflow.kernel.system import batch, loop, rate, registry, schedule, slots, topic
 from pawlflow.kernel.units import (
     CANCELLED,
     PENDING,
@@ -274,6 +274,7 @@ EVOLVE: Final[dict[type, Callable[[Any, Any], None]]] = {
     **slots.EVOLVE,
     **rate.EVOLVE,
     **batch.EVOLVE,
+    **loop.EVOLVE,
     **schedule.EVOLVE,
     **topic.EVOLVE,
     **registry.EVOLVE,

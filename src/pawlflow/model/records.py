@@ -222,7 +222,7 @@ def _parts_union(info: inspect.UnionType, value: str, scope: _Scope) -> list[str
 def _parts_some(types: list[inspect.Type], value: str, scope: _Scope) -> list[str]:
     if len(types) == 1:
         return _parts(types[0], value, scope)
-    writers = {each.cls: writer_for(each.cls) for each in types if _is_tagged(each)}
+    writers = _Writers({each.cls for each in types if _is_tagged(each)})
     x = scope.variable()
     return [f"{scope.constant(writers)}[type({x} := {value})]({x})"]
 
@@ -239,12 +239,25 @@ def _parts_sequence(info: inspect.VarTupleType, value: str, scope: _Scope) -> li
     kinds = info.item_type.types if isinstance(info.item_type, inspect.UnionType) else ()
     records = [each for each in kinds if isinstance(each, inspect.StructType)]
     if kinds and len(records) == len(kinds):  # each by its own writer, without one for all
-        writers = scope.constant({each.cls: writer_for(each.cls) for each in records})
+        writers = scope.constant(_Writers({each.cls for each in records}))
         x = scope.variable()
         return [f"mixed({writers}, {x}) if ({x} := {value}) else EMPTY"]
     inner = _Scope()
     item = inner.function(f"items of {value}", [("True", _parts(info.item_type, "record", inner))])
     return [f"sequence({scope.constant(item)}, {value})"]
+
+
+class _Writers(dict[type, RecordWriter]):
+    """Writers of the members of a union, each made when it is first needed: import stays fast."""
+
+    def __init__(self, kinds: set[type]) -> None:
+        self.kinds = kinds
+
+    def __missing__(self, kind: type) -> RecordWriter:
+        if kind not in self.kinds:
+            raise KeyError(kind)
+        self[kind] = writer_for(kind)
+        return self[kind]
 
 
 def _mixed(writers: dict[type, RecordWriter], items: tuple[Any, ...]) -> bytes:

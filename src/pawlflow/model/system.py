@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Final
 
 from pawlflow.model.batches import BatchEvent, BatchInput
+from pawlflow.model.checkpoints import LoopEvent, LoopInput
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import CellId, Digest, InstanceId, StepName, Tenant, WorkflowName
 from pawlflow.model.kin import Parent
@@ -19,6 +20,7 @@ from pawlflow.model.timed import Cron, TimedEvent, TimedInput
 SLOTS: Final = WorkflowName("$slots")
 TOPIC: Final = WorkflowName("$topic")
 REGISTRY: Final = WorkflowName("$registry")
+TRIGGER: Final = "event:"  # before the name of an event: who started the instances it triggered
 KEY_DIGITS: Final = 32  # of a hash in a cell's key: 128 bits never meet by chance
 
 
@@ -283,6 +285,7 @@ SystemInput = (
     | StopChild
     | TimedInput
     | BatchInput
+    | LoopInput
 )
 SystemEvent = (
     SlotLimited
@@ -301,4 +304,5 @@ SystemEvent = (
     | ChildStopped
     | TimedEvent
     | BatchEvent
+    | LoopEvent
 )

@@ -19,9 +19,10 @@ TURNS_ALL: Final = (1 << 63) - 1  # after so many there is nothing but the head
 class Kin:
     """Looks other instances of a tenant up."""
 
-    def __init__(self, store: Store, tenant: Tenant) -> None:
+    def __init__(self, store: Store, tenant: Tenant, *, driven: bool = True) -> None:
         self.store = store
         self.tenant = tenant
+        self.driven = driven  # does a process own the store?
 
     def head(self, key: str) -> Head | None:
         """What may be asked of an instance at once; None if there is none (yet)."""

@@ -66,6 +66,7 @@ def tell_event(found: dict[Place, dict[int, Rung]], state: Instance, event: ev.E
             "started_at": time_told(state.now),
             "ended_at": None,
             "cost": None,
+            "log": [],
         }
     elif isinstance(event, Ended) and event.attempt and event.failure is not None:
         rung = found.get((event.step, event.item), {}).get(event.attempt)
@@ -95,6 +96,7 @@ def tell_receipt(
         return
     rung["output"] = value_of(receipt.result)
     rung["cost"] = cost_of(state, key, receipt)
+    rung["log"] = value_of(receipt.log) or []
     if receipt.outcome == "ok":
         late = rung["outcome"] in ("timed_out", "failed")
         end(rung, "succeeded_late" if late else "succeeded", turn.stamps.now)

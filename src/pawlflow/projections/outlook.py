@@ -34,6 +34,7 @@ from pawlflow.projections.units import blamed, items_told
 
 PRESSING: Final = (ESCALATED, WAITING, BACKOFF, RUNNING, CORRECTING, READY, FANNED)  # people first
 PRESSING_MAX: Final = 5  # told one by one; more are counted
+ABANDONED: Final = ", and nobody carries it out now: no process drives the store"
 UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s"))
 
 
@@ -92,8 +93,8 @@ def distance(ms: int) -> str:
 
 
 def watch(told: Told) -> str:
-    """The command for those who can only wait."""
-    return f"pawl watch {told.id}"
+    """The command for those who can only wait; where nobody drives the store, who does."""
+    return f"pawl watch {told.id}" if told.driven else f"pawl wait {told.id} --worker MODULE"
 
 
 # Closed
@@ -194,6 +195,8 @@ def undoing(told: Told, unit: Unit, now: int | None) -> str:
         due = when(unit.undo_until, now)
         return f"undoing {name} is tried again at {due}, after {blame(unit.undo_failure)}"
     since = when(told.undo_since[unit.place], now)
+    if not told.driven:
+        return f"attempt {unit.undo_attempt} to undo {name} began at {since}{ABANDONED}"
     return f"attempt {unit.undo_attempt} to undo {name} has run since {since}"
 
 
@@ -248,6 +251,9 @@ def open_step(told: Told, unit: Unit, now: int | None) -> str:
     plan, name = told.state.plan.steps[unit.step], told.state.name_of(unit)
     since = f"since {when(told.since[unit.place], now)}"
     until = "" if unit.until is None else when(unit.until, now)
+    if unit.status == RUNNING and not told.driven:
+        began = when(told.since[unit.place], now)
+        return f"attempt {unit.attempt} of {name} ({plan.target}) began at {began}{ABANDONED}"
     if unit.status == RUNNING:
         limit = f", and times out at {until}" if until else ""
         return f"attempt {unit.attempt} of {name} ({plan.target}) has run {since}{limit}"

@@ -1,6 +1,6 @@
 """Show: one instance as it is, or as it was after any turn. The object of `show --json`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from pawlflow.kernel.children import child_id
@@ -20,6 +20,7 @@ from pawlflow.kernel.units import (
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
+from pawlflow.projections.alerts import Found, by_effect, unattended, ways_out
 from pawlflow.projections.budgets import budget_told, held_told
 from pawlflow.projections.decisions import decisions
 from pawlflow.projections.kin import Kin
@@ -46,14 +47,21 @@ CHILDREN_MAX: Final = 1_000  # the same; those that have not answered well go fi
 
 
 def show(
-    story: Story, at: int | None = None, through: str | None = None, kin: Kin | None = None
+    story: Story,
+    at: int | None = None,
+    through: str | None = None,
+    kin: Kin | None = None,
+    alerts: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """The instance after turn `at`, or after the last. Raises NoSuchTurnError.
 
     With the name of a lens in `through`, `lens_steps` has the steps in its words too. With `kin`
-    children are told as they are now, which means nothing after an earlier turn.
+    children are told as they are now, which means nothing after an earlier turn; and with `alerts`
+    the attempts that nobody can carry out.
     """
-    shown = show_told(tell(story, at), through, kin if at is None else None)
+    told = tell(story, at)
+    shown = show_told(told, through, kin if at is None else None)
+    shown["waiting"] += executors_awaited(told, by_effect(alerts)) if at is None else []
     rungs, said = ladders(story, at), decisions(story, at)
     for name, step in shown["steps"].items():
         step |= {"ladder": rungs.get(name, []), "decisions": said.get(name, [])}
@@ -131,9 +139,16 @@ def show_unit(told: Told, unit: Unit) -> dict[str, Any]:
         "undo_attempts": undo_attempts(state, unit),
         "undo_error": failure_told(unit.undo_failure),
         "undo_until": time_told(unit.undo_until),
+        "log": lines_in(told.logs.get(unit.place, ())),
+        "undo_log": lines_in(told.undo_logs.get(unit.place, ())),
     }
     fan = fan_of(state, unit)
     return shown if fan is None else shown | show_items(told, unit, fan)
+
+
+def lines_in(logs: Iterable[Payload]) -> list[str]:
+    """What attempts wrote, as far as it was not erased."""
+    return [line for each in logs for line in value_of(each) or ()]
 
 
 def show_items(told: Told, whole: Unit, fan: Fan) -> dict[str, Any]:
@@ -177,10 +192,13 @@ def show_waiting(told: Told, unit: Unit) -> dict[str, Any]:
         rung = rung_of(state, unit)
         asked = {} if rung is None else {"role": rung.role, "channel": rung.channel}
         level = {} if rung is None else {"level": unit.level}
+        above = [each.role for each in state.plan.ladder[unit.level :]] if rung else []
         return (
             waiting
             | asked
             | level
+            | ({"then": above} if above else {})
+            | ({} if plan.gate is None else {"gate": gate_asked(told, unit)})
             | {
                 "review": f"{state.cell.key}/{name}",
                 "claimed_by": unit.claimed_by,
@@ -203,6 +221,34 @@ def show_waiting(told: Told, unit: Unit) -> dict[str, Any]:
         "show": value_of(unit.shown),
         **({} if unit.guarded is None else {"guards": value_of(unit.guarded)}),
     }
+
+
+def gate_asked(told: Told, unit: Unit) -> dict[str, Any]:
+    """Whom a gate had asked before its time was up or somebody refused it."""
+    gate = told.state.plan.steps[unit.step].gate
+    role = unit.role or (gate.role if gate else None)
+    votes = [vote.by for vote in unit.votes]
+    return {"role": role, "since": time_told(told.opened.get(unit.place)), "votes": votes}
+
+
+def executors_awaited(told: Told, alerts: Found) -> list[dict[str, Any]]:
+    """Attempts and undos that wait for somebody who can carry them out."""
+    state = told.state
+    places = dict.fromkeys([*state.open, *state.undoing]) if alerts else {}
+    units = [state.unit(place) for place in places]
+    found = [(unit, unattended(state, unit, alerts)) for unit in units]
+    return [
+        {
+            "step": state.name_of(unit),
+            "kind": "executor",
+            "since": alert["since"],
+            "until": None,
+            "hint": ways_out(told.id, alert)[0],
+            "effect": alert["effect"],
+        }
+        for unit, alert in found[:WAITING_MAX]
+        if alert is not None
+    ]
 
 
 def held_waiting(told: Told, unit: Unit) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from pawlflow.model.events import (
 from pawlflow.model.ids import NO_ITEM, CellId, Digest, InstanceId, StepKey, TimeMs
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.journal import Turn
+from pawlflow.model.payload import Payload
 from pawlflow.model.reviews import GateVoided
 from pawlflow.model.system import StartChild
 
@@ -102,8 +103,11 @@ class Told(msgspec.Struct):
     undo_since: dict[int, TimeMs] = {}
     settled: dict[int, int] = {}  # in which order steps and items were settled
     children: dict[InstanceId, Child] = {}
+    logs: dict[int, list[Payload]] = {}  # by place: what its attempts wrote, in order
+    undo_logs: dict[int, list[Payload]] = {}
     paused_by: str = ""
     paused_at: TimeMs = TimeMs(0)
+    driven: bool = True  # does a process own the store, as far as anybody knows?
 
     @property
     def id(self) -> str:
@@ -131,10 +135,20 @@ class Telling:
         state = self.told.state
         for data, _ in story.turns[state.turn : at]:
             turn = read_turn(data, story.payloads)
+            if isinstance(turn.input, Receipt) and turn.input.log is not None:
+                self.tell_log(turn.input.key, turn.input.log)
             for event in apply_turn(state, turn):
                 self.tell_event(event)
             self.tell_children(turn)
         return self.told
+
+    def tell_log(self, key: StepKey, lines: Payload) -> None:
+        """Note what an attempt wrote."""
+        found = self.told.state.keys.get(key)
+        if found is not None:
+            logs = self.told.logs if found.direction == "do" else self.told.undo_logs
+            place = self.told.state.of_round(found.step, found.item, found.round).place
+            logs.setdefault(place, []).append(lines)
 
     def tell_event(self, event: Event) -> None:
         """Note what an event changed."""

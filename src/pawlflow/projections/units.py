@@ -60,13 +60,16 @@ def items_told(state: Instance, fan: Fan) -> dict[str, int]:
 
     Those that were escalated are among the waiting too.
     """
-    looked = (state.unit(place).status for place in range(fan.base, fan.base + fan.cursor))
-    counts = Counter(looked)
+    looked = [state.unit(place) for place in range(fan.base, fan.base + fan.cursor)]
+    counts = Counter(unit.status for unit in looked)
+    held = sum(unit.held for unit in looked)
     counts[PENDING if state.closed is None else CANCELLED] += fan.size - fan.cursor
+    at_work = counts[READY] + counts[RUNNING] + counts[BACKOFF] + counts[CORRECTING]
     return {
         "total": fan.size,
         "done": counts[SUCCEEDED],
-        "running": counts[READY] + counts[RUNNING] + counts[BACKOFF] + counts[CORRECTING],
+        "running": at_work - held,
+        "held": held,  # by the budget: ready, and somebody must agree
         "failed": counts[FAILED],
         "skipped": counts[SKIPPED],
         "waiting": counts[WAITING] + counts[ESCALATED],
@@ -105,9 +108,9 @@ def status_of(state: Instance, unit: Unit) -> str:
         status = CANCELLED
     if status == FANNED:
         every = (state.unit(place) for place in state.open)
-        found = {each.status for each in every if each.step == unit.step and each is not unit}
-        if found and found <= {WAITING, ESCALATED}:  # it cannot go on by itself
-            status = max(found)
+        items = [each for each in every if each.step == unit.step and each is not unit]
+        if items and all(each.held or each.status in (WAITING, ESCALATED) for each in items):
+            status = max(READY if each.held else each.status for each in items)  # it is stuck
     return STATUS_NAMES[status]
 
 

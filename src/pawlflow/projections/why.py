@@ -1,11 +1,13 @@
 """Why: the causal chain that led to the present state, what comes now, and the next command."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pawlflow.kernel.children import child_id
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
 from pawlflow.kernel.units import CANCELLED, Unit
+from pawlflow.projections.alerts import alert_words, alerts_about, by_effect, ways_out
 from pawlflow.projections.facts import Fact, Topic, facts_of
 from pawlflow.projections.kin import Kin
 from pawlflow.projections.outlook import PRESSING_MAX, outlook, pressing
@@ -28,18 +30,23 @@ def why(
     standing: Standing | None = None,
     kin: Kin | None = None,
     about: str | None = None,
+    alerts: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """Why the instance is where it is. With `now`, times are also told as distances.
 
     `standing` is its place in the line it waits in: another cell knows that. With `kin` it goes on
     into the children that are waited for. With the name of a step or item in `about`, the chain is
-    the one that led to that.
+    the one that led to that. `alerts` are what the engine says that nobody can carry out.
     """
     told = tell(story)
+    told.driven = kin is None or kin.driven
     chain = shortened(chosen(told, story, about))
     text, hints = outlook(told, now, standing)
     inside = [] if kin is None else children_of(told, now, kin, LEVELS_MAX)
     hints = hints_with(hints, inside)
+    lacking = alerts_about(told.state, by_effect(alerts))
+    text = "; ".join([*map(alert_words, lacking), text])
+    hints = [*(way for alert in lacking for way in ways_out(told.id, alert)), *hints]
     return {
         "id": told.id,
         "state": instance_state(told.state),
@@ -51,6 +58,7 @@ def why(
         "hints": hints,
         "queue": standing_told(standing),
         "children": inside,
+        "alerts": lacking,
     }
 
 
@@ -167,6 +175,7 @@ def child_told(
         words = "it has not begun" if state.closed is None else "it never began"
         return {**who, "state": None, "now": words, "hints": [], "children": []}
     told = tell(story)
+    told.driven = kin.driven
     text, hints = outlook(told, now)
     inside = children_of(told, now, kin, levels - 1)
     return {

@@ -10,6 +10,7 @@ from pawlflow.kernel.system import (
     System,
     SystemDraft,
     batch,
+    loop,
     rate,
     registry,
     schedule,
@@ -18,6 +19,7 @@ from pawlflow.kernel.system import (
 )
 from pawlflow.kernel.system.listeners import Topic
 from pawlflow.model.batches import BATCH
+from pawlflow.model.checkpoints import LOOP
 from pawlflow.model.ids import CellId, WorkflowName
 from pawlflow.model.inputs import Input
 from pawlflow.model.system import REGISTRY, SLOTS, TOPIC
@@ -75,6 +77,14 @@ KINDS: Final[dict[WorkflowName, Kind]] = {
         batch.BatchFacts,
         batch.facts_of,
         batch.from_facts,
+    ),
+    LOOP: Kind(
+        loop.Loop,
+        loop.decide,
+        loop.FORMAT,
+        loop.LoopFacts,
+        loop.facts_of,
+        loop.from_facts,
     ),
     REGISTRY: Kind(
         registry.Registry,

@@ -19,6 +19,7 @@ from pawlflow.model.inputs import DeliverEvent, Input, StartInstance
 from pawlflow.model.records import Record
 from pawlflow.model.system import (
     TOPIC,
+    TRIGGER,
     AwaitEvent,
     Continue,
     EmitEvent,
@@ -102,7 +103,7 @@ def relay_page(draft: SystemDraft[Topic], relay: Relay) -> None:
     page = found[:PAGE_MAX]
     for each in page:
         if isinstance(each, Trigger):
-            start = StartInstance(each.definition, relay.data, f"event:{state.event}")
+            start = StartInstance(each.definition, relay.data, f"{TRIGGER}{state.event}")
             draft.send(each.workflow, started_key(state, each.workflow), start)
         else:
             draft.send(each.workflow, each.key, DeliverEvent(state.event, relay.data))

@@ -1,0 +1,347 @@
+"""Hosting: an engine in this process, on the event loop of whoever opens it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Self
+
+from pawlflow.acts import Acts, refusal
+from pawlflow.alerts import Alerts
+from pawlflow.app import DEFAULT_URL, engine_on, look_ms, open_store, pokes_of, second_handle
+from pawlflow.definition.plan import Plan
+from pawlflow.definition.shape import Workflow
+from pawlflow.driving import InlineDriver, ThreadDriver
+from pawlflow.effects.runner import CONCURRENCY, Runner
+from pawlflow.effects.secrets import Secrets
+from pawlflow.engine.actions import Notify, Publish, Stopped
+from pawlflow.engine.clock import Clock, SystemClock
+from pawlflow.engine.drivers import Engine
+from pawlflow.engine.shard import Limits
+from pawlflow.keeping import Checkpoints
+from pawlflow.kernel.draft import Rejected
+from pawlflow.library import Library, Runnable, is_built
+from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant
+from pawlflow.model.inputs import Receipt
+from pawlflow.model.intents import Call
+from pawlflow.moments import Moment, moment_of
+from pawlflow.operations import Operations
+from pawlflow.resolving import Resolving
+from pawlflow.runs import NOTHING, Closed, Run, closed_by
+from pawlflow.secrets import Source, secrets_of
+from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
+from pawlflow.store.port import Address, StoreError
+from pawlflow.trouble import NotFound, PawlError
+
+
+class NotOpen:
+    """What stands where the parts of an engine will be."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        message = "the engine is not open: `async with pawl:`, or `await pawl.open()` first"
+        raise PawlError("engine.not_open", message)
+
+
+NOT_OPEN: Any = NotOpen()
+
+
+class Hosted(Library, Acts, Operations):
+    """An engine in this process."""
+
+    driver: InlineDriver
+    clock: Clock
+    watched: Alerts
+    checkpoints: Checkpoints
+    runner_kind: ClassVar[type[Runner]] = Runner
+    alerts_kind: ClassVar[type[Alerts]] = Alerts
+
+    def __init__(  # noqa: PLR0913  # what may be chosen of an engine
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        tenant: str = "default",
+        driver: Literal["inline", "thread"] = "inline",
+        concurrency: int = CONCURRENCY,
+        limits: Limits | None = None,
+        by: str = "python",
+        secrets: Source = None,
+        processes: int | None = None,
+    ) -> None:
+        super().__init__(tenant, by)
+        self.url = url
+        self.driver_kind = driver
+        self.limits = limits
+        self.concurrency = concurrency
+        self.processes = processes  # at most so many for steps with pool="process"
+        self.secrets: Secrets = secrets_of(secrets)
+        self.driver = self.reader = self.runner = self.clock = self.watched = NOT_OPEN
+        self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
+        self.changing: dict[Address, list[asyncio.Future[None]]] = {}
+        self.trouble: Stopped | None = None
+
+    # Coming and going
+
+    async def open(self) -> Self:
+        """Own the store, and go on with everything in flight; `close` is for you to call."""
+        if self.store is not None:
+            raise PawlError("engine.open", "this engine is open already: make another one")
+        loop = asyncio.get_running_loop()
+        self.store = open_store(self.url)
+        self.clock = self.new_clock()
+        try:
+            engine = engine_on(self.store, self, clock=self.clock, limits=self.limits)
+        except StoreError:
+            self.store.close()
+            self.store = None
+            raise
+        self.trouble = None
+        self.reader = second_handle(self.store)
+        self.runner = self.new_runner()
+        self.driver = self.new_driver(engine, loop)
+        self.join_runner()
+        self.pokes = pokes_of(self.store)
+        self.driver.safety_ms = look_ms(self.store, self.pokes)
+        if self.pokes is not None:
+            loop.add_reader(self.pokes.fileno(), self.poked)
+        waiting, self.unpublished = self.unpublished, {}
+        try:
+            await self.publish_all(waiting)
+        except PawlError:  # nobody will leave what was never entered
+            await self.close()
+            raise
+        self.watched.know(self.tenant)
+        self.driver.poke()
+        return self
+
+    async def close(self) -> None:
+        """Stop. What is in flight is in the journal, and goes on when somebody opens it again."""
+        if self.store is None:
+            return
+        if self.pokes is not None:
+            asyncio.get_running_loop().remove_reader(self.pokes.fileno())
+            self.pokes.close()
+        if self.publishing is not None:
+            await asyncio.wait([self.publishing])
+        await self.runner.close()
+        self.watched.close()
+        await self.driver.close()
+        self.wake_all(PawlError("engine.closed", "the engine was closed; the instance goes on"))
+        self.reader.close()
+        self.store.close()
+        self.store = None
+        self.driver = self.reader = self.runner = NOT_OPEN
+
+    async def __aenter__(self) -> Self:
+        """Own the store, and go on with everything in flight."""
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop. What is in flight is in the journal, and goes on when somebody enters again."""
+        await self.close()
+
+    def new_clock(self) -> Clock:
+        """Where time and chance come from."""
+        return SystemClock()
+
+    def new_runner(self) -> Runner:
+        """Who carries out calls."""
+        return self.runner_kind(
+            self.registry,
+            self.deliver,
+            concurrency=self.concurrency,
+            processes=self.processes,
+            resolve=Resolving(self.secrets, self.definition_of).resolve,
+        )
+
+    def join_runner(self) -> None:
+        """What a runner keeps goes to the engine, and what it cannot do is told."""
+        self.runner.keeper = self.checkpoints = Checkpoints(self.driver, self.reader)
+        self.watched = self.alerts_kind(self.reader, self.driver, self.clock, self.registry)
+        self.runner.orphans.watcher = self.watched
+
+    def new_driver(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> InlineDriver:
+        """Who says when the engine works."""
+        made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
+        return made(engine, loop)
+
+    def poked(self) -> None:
+        """Another process says that there is mail."""
+        if self.pokes is not None:
+            self.pokes.drain()
+        self.driver.poke()
+
+    # Starting and acting
+
+    async def start(  # what a start consists of
+        self,
+        workflow: str | Workflow | Runnable,
+        input: Any = None,  # the word of the documents
+        *,
+        id: str | None = None,
+        tenant: str | None = None,
+        by: str = "python",
+        at: Moment | None = None,
+    ) -> Run:
+        """Start an instance; durable when this returns. The same id and input: the same run.
+
+        With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
+        """
+        whose = Tenant(tenant or self.tenant)
+        key = key_for(self.clock, whose, id)
+        if is_built(workflow):
+            plan = await self.built_plan(workflow, input, (whose, key))
+        else:
+            plan = await self.plan_for(workflow)
+        order = await self.order_of(plan, whose, by, at)
+        start = start_of(order, key, input, fresh=id is None)
+        outcome = await start.hand_in(self.driver)
+        if isinstance(outcome, Rejected):
+            raise refusal(outcome)
+        return Run(self, whose, key)
+
+    async def start_many(  # what starts consist of
+        self,
+        workflow: str | Workflow | Runnable,
+        inputs: Many,
+        *,
+        tenant: str | None = None,
+        by: str = "python",
+        at: Moment | None = None,
+    ) -> Sequence[Started]:
+        """Start an instance for each input, or (id, input): an answer for each, in order.
+
+        Hundreds share a commit. What is refused is told in its answer, and stops no other.
+        """
+        answers = self.starting(workflow, inputs, tenant=tenant, by=by, at=at)
+        return [each async for each in answers]
+
+    async def starting(  # what starts consist of
+        self,
+        workflow: str | Workflow | Runnable,
+        inputs: Many,
+        *,
+        tenant: str | None = None,
+        by: str = "python",
+        at: Moment | None = None,
+    ) -> AsyncIterator[Started]:
+        """The same, each answer as it comes: for more starts than anybody wants to keep."""
+        whose = Tenant(tenant or self.tenant)
+        if is_built(workflow):
+            begin = partial(self.start, workflow, tenant=tenant, by=by, at=at)
+            answers = start_each(self, whose, begin, inputs)
+        else:
+            plan = await self.plan_for(workflow)
+            answers = start_all(self, await self.order_of(plan, whose, by, at), inputs)
+        async for started in answers:
+            yield started
+
+    async def order_of(self, plan: Plan, tenant: Tenant, by: str, at: Moment | None) -> Order:
+        """What starts of a plan have in common. Raises NoExecutor."""
+        if plan.definition not in self.carried:
+            self.refuse_orphans(plan)
+        if tenant != self.tenant:
+            await self.lend_children(plan, tenant)
+        return Order(plan, tenant, by, None if at is None else moment_of(at, self.clock.now()))
+
+    def run(self, id: str, tenant: str | None = None) -> Run:
+        """A run that was started before."""
+        whose = Tenant(tenant or self.tenant)
+        key = InstanceId(id)
+        if not self.reader.load([(whose, key)]):
+            raise NotFound("instance.unknown", f"no instance {id!r}")
+        return Run(self, whose, key)
+
+    # What the engine tells
+
+    def deliver(self, cell: CellId, receipt: Receipt, size: int) -> None:
+        """A receipt comes back through the same door as everything else."""
+        self.driver.tell(cell, receipt, size)
+        self.watched.settled(receipt.key)
+
+    def publish(self, action: Publish) -> None:
+        """Effects, after their commit."""
+        if action.again:
+            for tenant in {each.cell.tenant for each in action.intents if isinstance(each, Call)}:
+                self.watched.know(tenant)
+        self.runner.publish(action.intents)
+
+    def alerts(self, tenant: str | None = None) -> Sequence[dict[str, Any]]:
+        """Effects that nobody here can carry out though instances wait for them, since when."""
+        return self.watched.told(Tenant(tenant or self.tenant))
+
+    def definition_of(self, cell: CellId) -> bytes:
+        """The definition that an instance runs under, as it is kept."""
+        address = (cell.tenant, cell.key)
+        live = self.driver.engine.core.hot.cells.get(address)
+        head = None if live is None else live.head
+        wanted = Digest((head or self.reader.load([address])[address].head).definition)
+        return self.reader.definitions([wanted])[wanted]
+
+    def notify(self, action: Notify) -> None:
+        """Wake those who wait for an instance."""
+        closing, changing = self.closing, self.changing
+        self.checkpoints.notice(action)
+        if not closing and not changing:
+            return
+        for turn in action.turns:
+            address = (turn.cell.tenant, turn.cell.key)
+            if turn.head.closed_at is not None and address in closing:
+                for future in closing.pop(address):
+                    if not future.done():
+                        future.set_result(closed_by(turn.stepped.turn.events[-1]))
+            for changed in changing.pop(address, ()):
+                if not changed.done():
+                    changed.set_result(None)
+
+    def stopped(self, action: Stopped) -> None:
+        """The store failed: whoever waits is told."""
+        self.trouble = action
+        self.wake_all(PawlError(action.code, action.message))
+
+    def wake_all(self, error: PawlError) -> None:
+        """Nothing more will come: tell whoever waits for it."""
+        closing, self.closing = self.closing, {}
+        changing, self.changing = self.changing, {}
+        waiting: list[asyncio.Future[Any]] = [each for line in closing.values() for each in line]
+        waiting += [each for line in changing.values() for each in line]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # who waited may be gone: that is no news for a log
+
+    def refuse_if_stopped(self) -> None:
+        """Nothing more will happen once the store has failed."""
+        if self.trouble is not None:
+            raise PawlError(self.trouble.code, self.trouble.message)
+
+    async def closed(self, address: Address, seconds: float | None) -> Closed:
+        """Wait until an instance is closed."""
+        self.refuse_if_stopped()
+        future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
+        self.closing.setdefault(address, []).append(future)
+        if not self.driver.engine.core.knows_open(address):
+            found = self.reader.load([address]).get(address)
+            if found is None:
+                raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+            if found.head.closed_at is not None and not future.done():
+                future.set_result(Closed(NOTHING))
+        if seconds is None:
+            return await future
+        async with asyncio.timeout(seconds):
+            return await future
+
+    async def changed(self, address: Address, turn: int) -> None:
+        """Wait until an instance has more turns than these."""
+        self.refuse_if_stopped()
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.changing.setdefault(address, []).append(future)
+        found = self.reader.story(address, turn)
+        if found is None or found.head.turn <= turn:
+            await future
