@@ -17,6 +17,7 @@ from pawlflow.definition.shape import Workflow
 from pawlflow.engine.actions import Accepted, Append, Notify, Publish, Reply, Stopped
 from pawlflow.engine.cells import rebuild
 from pawlflow.engine.drivers import Engine
+from pawlflow.engine.fair import Offer
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.shard import Shards
 from pawlflow.kernel.draft import Rejected
@@ -25,12 +26,14 @@ from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import RULES
 from pawlflow.model.codec import hash_of
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, TimeMs, WorkflowName
-from pawlflow.model.inputs import Input, Receipt, StartInstance
+from pawlflow.model.inputs import Input, Receipt, StartInstance, Tick
 from pawlflow.model.intents import Call, Stop
 from pawlflow.model.kin import Parent
 from pawlflow.projections.reading import story_of
 from pawlflow.projections.verify import Difference, verify
 from pawlflow.store.port import SHARDS, Address, Head, Store, StoreError
+from pawlflow.testing.instants import InOrder, Place, place_among
+from pawlflow.testing.stand_ins import late_answer
 
 FIRST_ANSWERS: Final = 0  # at one instant: what is done counts as done,
 THEN_TIMERS: Final = 1  # then time is up,
@@ -134,6 +137,7 @@ class Host:
         self.due = Due()
         self.planned = 0
         self.paths: dict[str, str] = {}  # of instances, by id
+        self.born: dict[Address, int] = {}  # cells, in the order in which they came to be
         self.known: dict[Digest, bool] = {}  # calls the world has, and whether they still count
         self.tokens = 0
         self.waiting: dict[int, tuple[CellId, Input]] = {}  # handed in, not answered yet
@@ -166,10 +170,10 @@ class Host:
             return None
         return live.cell.state
 
-    def plan_of(self, head: Head) -> Plan:
-        """The plan of an instance by its definition."""
+    def plan_of(self, head: Head) -> Plan | None:
+        """The plan of an instance by its definition; system cells have none."""
         digest = Digest(head.definition)
-        return plan_of(self.store.definitions([digest])[digest])
+        return plan_of(self.store.definitions([digest])[digest]) if digest else None
 
     def path_of(self, cell: CellId) -> str:
         """Where a child hangs, such as `a/b[2]/`; empty for what has no parent."""
@@ -227,8 +231,15 @@ class Host:
                 self.engine.drain()
             except CrashNow as crashed:
                 self.restart(crashed.before)
-            else:
+                continue
+            due = self.engine.deadlines.first()
+            if due is None:
                 return
+            self.engine.core.put(Offer(CellId(due[0], WorkflowName(""), due[1]), Tick()))
+
+    def place_of(self, address: Address) -> Place:
+        """Where a cell stands among those that are due now."""
+        return place_among(self.state_of(address[1]), self.born[address])
 
     def restart(self, before: bytes | None) -> None:
         """A new engine on the same store: everything in memory is gone."""
@@ -302,8 +313,13 @@ class Host:
             return
         self.known[intent.call.id] = False
         gone = (intent.call.key, intent.call.attempt)
-        self.agenda = [entry for entry in self.agenda if not answers(entry[3], gone)]
-        self.agenda.sort()
+        stopped = [entry for entry in self.agenda if answers(entry[3], gone)]
+        self.agenda = sorted(entry for entry in self.agenda if entry not in stopped)
+        for at, rank, _, what in stopped[:1]:
+            assert isinstance(what, Answered)
+            late = late_answer(intent.call, what.receipt, self.state_of)
+            if late is not None:
+                self.schedule(at, rank, Answered(*late))
         settled = Receipt(intent.call.key, intent.call.attempt, "cancelled")
         self.schedule(self.now, FIRST_ANSWERS, Answered(intent.call.cell, settled))
 
@@ -343,6 +359,7 @@ class CrashingEngine(Engine):
 
     def __init__(self, host: Host) -> None:
         core = Shards(host.store.claim(), host.clock)
+        core.deadlines = self.deadlines = InOrder(host.place_of)
         super().__init__(core, host.store, host.clock, host)
         self.host = host
         self.reply = host.answered
@@ -356,11 +373,17 @@ class CrashingEngine(Engine):
             if crash.when == "before":
                 raise CrashNow(None)
             self.store.append(action.batch)
-            self.host.drawn = self.host.clock.asked
+            self.committed(action)
             raise CrashNow(state_bytes(self.host.state))
         error = super().append(action)
-        self.host.drawn = self.host.clock.asked
+        self.committed(action)
         return error
+
+    def committed(self, action: Append) -> None:
+        """What the world remembers of a commit, whatever becomes of the engine."""
+        self.host.drawn = self.host.clock.asked
+        for head in action.batch.heads:
+            self.host.born.setdefault((head.cell.tenant, head.cell.key), len(self.host.born))
 
     def numbers(self, action: Append) -> set[int]:
         """The turns of the instance in this batch."""

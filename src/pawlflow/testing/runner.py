@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,6 @@ from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.fields import duration_text
 from pawlflow.definition.finding import Finding
 from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.definition.shape import Step, Workflow
 from pawlflow.engine.admission import admit_start
 from pawlflow.kernel.children import child_id
 from pawlflow.kernel.draft import Rejected
@@ -25,18 +24,8 @@ from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
 from pawlflow.kernel.units import STATUS_NAMES
 from pawlflow.model.events import Event, StepStarted, UndoStarted
-from pawlflow.model.ids import (
-    INSTANCE_ID,
-    NO_ITEM,
-    CellId,
-    InstanceId,
-    StepName,
-    Tenant,
-    WorkflowName,
-)
-from pawlflow.model.inputs import (
-    DeliverEvent,
-)
+from pawlflow.model.ids import INSTANCE_ID, NO_ITEM, CellId, InstanceId, Tenant
+from pawlflow.model.inputs import DeliverEvent
 from pawlflow.model.intents import Call
 from pawlflow.model.system import EmitEvent, topic_cell
 from pawlflow.projections.budgets import budget_told
@@ -56,11 +45,12 @@ from pawlflow.testing.compare import Mismatch, compare
 from pawlflow.testing.host import THEN_SCRIPT, Crash, Host, Planned
 from pawlflow.testing.journals import journal_of
 from pawlflow.testing.scenario import Action, Answer, Scenario
+from pawlflow.testing.stand_ins import STAND_IN as STAND_IN
+from pawlflow.testing.stand_ins import stand_ins as stand_ins
 
 TENANT: Final = Tenant("default")
 HostOn = Callable[[CellId, Plan, Callable[[Call], Planned | None], Crash | None], Host]
 TOPICS_SINCE_RULES: Final = 2  # before them a broadcast came straight to the instance
-STAND_IN: Final = "scenario/stands-in"  # the effect of a child that is stubbed like a step
 ITEM: Final = re.compile(r"\[[0-9]+\]")
 AT_ONCE: Final = Answer(ok={})  # what a step without a stub answers
 
@@ -294,19 +284,6 @@ def spellings(undo: str, name: str) -> Iterator[str]:
     for path in dict.fromkeys((before, ITEM.sub("", before))):
         yield f"{undo}{path}{last}"
         yield f"{undo}{path}{ITEM.sub('', last)}"
-
-
-def stand_ins(workflows: Sequence[Workflow]) -> list[Workflow]:
-    """Children that nobody has defined: each answers as the stub of its step says."""
-    known = {workflow.name for workflow in workflows}
-    children = (step for workflow in workflows for step in workflow.steps)
-    named = {step.target: None for step in children if step.kind == "workflow"}
-    answer = Step(name=StepName("answer"), kind="run", target=STAND_IN)
-    return [
-        Workflow(name=WorkflowName(name), steps=(answer,), output="${ steps.answer }")
-        for name in named
-        if name not in known
-    ]
 
 
 def told_by(host: Host) -> dict[str, Any]:

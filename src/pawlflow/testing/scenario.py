@@ -10,7 +10,7 @@ from pawlflow.definition.fields import Schema, read_fields
 from pawlflow.definition.finding import Finding, Place
 from pawlflow.definition.frame import NAME_TABLE, PAWL, PAWL_TABLE, Document, read_frame
 from pawlflow.definition.load import load_workflows
-from pawlflow.definition.read import Node
+from pawlflow.definition.read import FILE_LIMITS, Limits, Node
 from pawlflow.definition.report import EnoughError, Report
 from pawlflow.definition.schema import DRAFT, document_schema
 from pawlflow.definition.shape import Workflow
@@ -55,7 +55,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     expect: Expect = Expect()
 
 
-def read_scenario(node: Node, *, load_file: LoadFile) -> tuple[Scenario | None, list[Finding]]:
+def read_scenario(
+    node: Node, *, load_file: LoadFile, limits: Limits = FILE_LIMITS
+) -> tuple[Scenario | None, list[Finding]]:
     """The scenario a document describes, None if it has errors, and all that was found.
 
     `load_file` gives the text of a path as the scenario writes it, and raises OSError.
@@ -65,7 +67,7 @@ def read_scenario(node: Node, *, load_file: LoadFile) -> tuple[Scenario | None, 
     with suppress(EnoughError):
         document = read_frame(node, report)
         if document and document.kind == "Scenario":
-            scenario = read_document(document, report, load_file)
+            scenario = read_document(document, report, load_file, limits)
     return (None if report.errors else scenario), report.sorted()
 
 
@@ -88,13 +90,15 @@ def read_stubs(
     return stubs, report.sorted()
 
 
-def read_document(document: Document, report: Report, load_file: LoadFile) -> Scenario | None:
+def read_document(
+    document: Document, report: Report, load_file: LoadFile, limits: Limits
+) -> Scenario | None:
     """The scenario of a document whose frame is right."""
     about = read_fields(document.metadata, NAME_TABLE, report) if document.metadata else {}
     if document.spec is None:
         return None
     found = read_fields(document.spec, SCENARIO_TABLE, report)
-    workflows = read_workflows(document.spec, found, report, load_file)
+    workflows = read_workflows(document.spec, found, report, load_file, limits)
     if workflows:
         check_paths(document.spec, StepPaths(workflows), report)
     if report.errors:
@@ -116,7 +120,7 @@ def read_document(document: Document, report: Report, load_file: LoadFile) -> Sc
 
 
 def read_workflows(
-    spec: Node, found: dict[str, Any], report: Report, load_file: LoadFile
+    spec: Node, found: dict[str, Any], report: Report, load_file: LoadFile, limits: Limits
 ) -> tuple[Workflow, ...]:
     """The workflows under test; empty if they cannot be had, which is then reported."""
     if not isinstance(spec.value, dict):
@@ -130,14 +134,16 @@ def read_workflows(
         )
         return ()
     if "workflow" in found:
-        return load_workflow(found["workflow"], report, load_file)
+        return load_workflow(found["workflow"], report, load_file, limits)
     checked = [check_workflow(node) for node in found.get("definition", ())]
     for _, findings in checked:
         adopt(findings, report)
     return tuple(workflow for workflow, _ in checked if workflow)
 
 
-def load_workflow(path: Node, report: Report, load_file: LoadFile) -> tuple[Workflow, ...]:
+def load_workflow(
+    path: Node, report: Report, load_file: LoadFile, limits: Limits
+) -> tuple[Workflow, ...]:
     """The workflows of a file beside the scenario."""
     try:
         text = load_file(path.value)
@@ -149,7 +155,7 @@ def load_workflow(path: Node, report: Report, load_file: LoadFile) -> tuple[Work
             "write the path relative to this file",
         )
         return ()
-    workflows, findings = load_workflows(text, path.value)
+    workflows, findings = load_workflows(text, path.value, limits=limits)
     adopt(findings, report)
     if not workflows and not report.errors:
         report.error(

@@ -1,0 +1,36 @@
+"""Parts of a lab: who counts as an executor, how orphans are told, and how a function wakes up."""
+
+import asyncio
+
+from pawlflow.alerts import Alerts
+from pawlflow.effects.registry import Registry
+from pawlflow.model.ids import Tenant
+
+
+class LabRegistry(Registry):
+    """Functions by name; what is scripted needs none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scripted: set[str] = set()
+
+    def knows(self, target: str, *, by_agent: bool) -> bool:
+        """Is there somebody for this, or a script?"""
+        covered = target in self.scripted or "*" in self.scripted
+        return covered or super().knows(target, by_agent=by_agent)
+
+
+class LabAlerts(Alerts):
+    """Tells at once what an engine would tell together with what comes a moment later."""
+
+    def soon(self, tenant: Tenant) -> None:
+        """Tell."""
+        self.changed[tenant] = None
+        if self.timer is None:
+            self.timer = asyncio.get_running_loop().call_later(0, self.tell)
+
+
+def wake_up(future: asyncio.Future[None]) -> None:
+    """The sleep of a function is over, unless it was cancelled."""
+    if not future.done():
+        future.set_result(None)
