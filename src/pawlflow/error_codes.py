@@ -27,10 +27,6 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "There is no act on many instances with this id.",
         "`pawl batches ls` lists them; --tenant names whose.",
     ),
-    "cell.damaged": (
-        "A cell's rows are not what its turns say, so it cannot be trusted.",
-        "Run `pawl doctor`; restore a backup with `pawl restore`.",
-    ),
     "cell.head": (
         "The row of an instance differs from what its turns say.",
         "Restore a backup; the turns themselves are still whole.",
@@ -55,22 +51,6 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "The kept state of an instance differs from what its turns say.",
         "Restore a backup; the turns themselves are still whole.",
     ),
-    "cli.exists": (
-        "A file is there already and would be replaced.",
-        "Name another file, or use --force.",
-    ),
-    "cli.json": (
-        "An option's value is no JSON; the message names line and column.",
-        "Mend it; @FILE reads a file.",
-    ),
-    "cli.timeout": (
-        "The time given was up, and the instance is still open.",
-        "Nothing is lost: `pawl wait ID` goes on.",
-    ),
-    "cli.worker": (
-        "The module of --worker cannot be imported, or has no @step function.",
-        "Check the name or path; the current folder is looked in.",
-    ),
     "concurrency.key": (
         "The expression of `concurrency.key` or `rate.key` has no value for this input.",
         "Change the input or the expression; the instance was not started.",
@@ -87,9 +67,13 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "This definition is published already.",
         "Nothing: it changed nothing.",
     ),
+    "dlq.answered": (
+        "A dead letter would start a child whose parent was told that it failed.",
+        "Retry the step of the parent, which starts another child, and discard the letter.",
+    ),
     "dlq.resolved": (
-        "A human sent a dead input once more, or threw it away.",
-        "Nothing: it is the record of that.",
+        "A human sent a dead input once more, or threw it away; that is done once for each.",
+        "Nothing: `pawl dlq show` says what became of it.",
     ),
     "dlq.unknown": (
         "There is no dead letter of this number.",
@@ -119,13 +103,36 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "The function failed in a way that may pass; the retryPolicy decides what follows.",
         "Nothing, or a retryPolicy if there is none.",
     ),
+    "effect.worker_lost": (
+        'The process that carried out a step with pool="process" ended before it answered: it '
+        "was killed, ran out of memory, or left by itself.",
+        "Nothing: it counts as a transient failure and follows the retryPolicy. If it goes "
+        "on, look for what ends it (memory, sys.exit).",
+    ),
     "engine.broken": (
         "The engine met something it cannot go on from. Nothing that was acknowledged is lost.",
         "Start it again; report what the log says.",
     ),
+    "engine.closed": (
+        "The engine was closed while somebody waited for an instance. The instance is not "
+        "affected.",
+        "Open an engine on the same store, and ask again.",
+    ),
+    "engine.not_open": (
+        "Something was asked of an engine that is not open yet, or no longer.",
+        "Use `async with pawl:` (or `with` for Pawl.blocking), or call `open()` first.",
+    ),
+    "engine.open": (
+        "An engine was opened that is open already.",
+        "Close it first, or make another one.",
+    ),
     "engine.overloaded": (
         "More inputs wait than the engine takes in; new starts are turned away first.",
         "Try again a little later, with the same id.",
+    ),
+    "engine.own_loop": (
+        "An `async def` step called a method of Pawl.blocking, and would have waited for itself.",
+        "Write the step as `def`, so that it has a thread of its own.",
     ),
     "event.name": ("That is no event's name.", "A letter, then letters, digits, . _ / or -."),
     "file.unreadable": ("A file cannot be read.", "Check its name and permissions."),
@@ -180,6 +187,10 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "replay.difference": (
         "Deciding the journal again gives something else than was written.",
         "If the store was not changed by others, report it: a defect of Pawl.",
+    ),
+    "replay.raised": (
+        "Deciding a turn again raised: a defect of Pawl, or turns that it did not write.",
+        "Report it with the message; `pawl doctor --deep` says whether the file is damaged.",
     ),
     "result.unserialisable": (
         "The function returned something that cannot be kept: not text, numbers, lists, maps.",
@@ -239,6 +250,30 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Use fewer schedules with forEach inside, or divide the period.",
     ),
     "schedule.unknown": ("No such schedule.", "`pawl schedules ls` lists them."),
+    "secret.in_result": (
+        "The result of a step holds a secret that it was given. The effect happened; its result "
+        "was not kept.",
+        "Return something else: a value that other steps need is a reference there, too.",
+    ),
+    "secret.missing": (
+        "A step names a secret that no provider has for its tenant.",
+        "Set PAWL_SECRET_NAME, or put it into the file of --secrets or Pawl(secrets=...); "
+        "then try the step again.",
+    ),
+    "secret.too_short": (
+        "A secret has fewer than 4 characters, and could not be kept out of messages and logs.",
+        "Use a longer one; what is no secret can stand in the workflow as it is.",
+    ),
+    "secret.unavailable": (
+        "A provider of secrets broke. What it said is not repeated, for it may hold anything.",
+        "Nothing: it counts as a transient failure and follows the retryPolicy. See whether "
+        "the provider is reachable.",
+    ),
+    "secrets.file": (
+        "A file of secrets cannot be used: it is missing, is not what it should be, or others "
+        "may read it.",
+        "Do what the message says; `chmod 600 FILE` lets only its owner read it.",
+    ),
     "shard.elsewhere": (
         "Another process owns this part of the store now.",
         "Ask again: the request will find its owner.",
@@ -246,6 +281,11 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "slot.asked": ("The instance has, or waits for, this slot already.", "Nothing."),
     "slot.not_awaited": ("The instance does not wait for a slot.", "Nothing."),
     "slot.not_held": ("The instance has no such slot.", "Nothing."),
+    "step.pool": (
+        "A function cannot run in the pool that is asked for.",
+        'Use pool="thread" or pool="process"; for a process write the function with def at '
+        "the top level of a module.",
+    ),
     "store.batch": (
         "A commit does not fit together: a defect of Pawl. Nothing was written.",
         "Report it with the log.",
@@ -266,10 +306,6 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "store.fenced": (
         "Another owner has taken over; nothing was written.",
         "Nothing: the new owner goes on.",
-    ),
-    "store.failed": (
-        "The store failed while somebody waited for an instance.",
-        "Look at the message; what was acknowledged is there.",
     ),
     "store.full": (
         "There is no room. New starts are refused, nothing that was accepted is lost.",
@@ -341,35 +377,6 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "`pawl history ID` shows how many there are.",
     ),
     "wait.unknown": ("The instance does not wait for this event.", "Nothing."),
-    "wfformat.ambiguous": (
-        "A task names a parent or child that several tasks are called.",
-        "Refer to tasks by id, and give each task one.",
-    ),
-    "wfformat.cycle": (
-        "Tasks wait for each other in a circle, so none of them could ever have run.",
-        "Take one link of the circle out of `parents`, and of `children` on the other side.",
-    ),
-    "wfformat.duplicate": (
-        "Two tasks, or two records of an execution, have the same id.",
-        "Give each task an id of its own; keep one record of each.",
-    ),
-    "wfformat.json": ("The file is not JSON.", "Export it again; it must be UTF-8."),
-    "wfformat.runtime": (
-        "A runtime is no number of seconds from 0 to a hundred years.",
-        "Mend it, or take it out: a task without a runtime answers at once.",
-    ),
-    "wfformat.shape": (
-        "The file is JSON, but not WfFormat; the message names the path and what was expected.",
-        "Give an instance as WfCommons writes it: workflow.tasks, or workflow.specification.tasks.",
-    ),
-    "wfformat.too_large": (
-        "The file, or the definition made from it, is larger than is read.",
-        "Split the trace: the limits of files are fixed in this version.",
-    ),
-    "wfformat.unknown": (
-        "A task names a parent or child that is no task of the file.",
-        "Add the task, mend the name, or take it out.",
-    ),
     "where.invalid": (
         "A filter cannot be read; the message says where, and what is wrong.",
         "Write comparisons with constants: repo == 'r1' && amount >= 100 (docs/operating.md).",

@@ -6,8 +6,11 @@ meaning; retired codes stay, marked as such.
 
 from typing import Final, NamedTuple
 
+from pawlflow.cli_codes import CLI_CODES
 from pawlflow.definition.codes import CODES as DEFINITION_CODES
 from pawlflow.error_codes import ENGINE_CODES
+from pawlflow.flows.codes import FLOW_CODES
+from pawlflow.machine_codes import MACHINE_CODES
 
 
 class Explanation(NamedTuple):
@@ -204,38 +207,6 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "The cell's key does not fit the machine's key type, or is not in its one spelling.",
         "Send the canonical form.",
     ),
-    "machine.effect_undeclared": Explanation(
-        "A machine returned an effect that it does not declare.",
-        "Declare it, or take it out.",
-    ),
-    "machine.effect_invalid": Explanation(
-        "The parameters, issuer_ref or key of an effect do not fit; a key has 32 bytes.",
-        "Mend the machine.",
-    ),
-    "machine.event_undeclared": Explanation(
-        "A machine emitted an event that it does not declare.",
-        "Declare it, or take it out.",
-    ),
-    "machine.event_invalid": Explanation(
-        "An emitted event does not fit its type.",
-        "Mend the machine.",
-    ),
-    "machine.state_invalid": Explanation(
-        "The returned state does not fit the machine's state type.",
-        "Mend the machine, or its type.",
-    ),
-    "machine.too_many_effects": Explanation(
-        "A machine returned more effects in one turn than are allowed.",
-        "Spread them over turns.",
-    ),
-    "machine.too_many_events": Explanation(
-        "A machine emitted more events in one turn than are allowed.",
-        "Spread them over turns.",
-    ),
-    "machine.output_too_large": Explanation(
-        "State, events and parameters of one turn are too large together.",
-        "Store large values elsewhere and pass references.",
-    ),
     "payload.corrupt": Explanation(
         "Bytes do not match the address they are stored under.",
         "Restore them from a backup; the journal names the address.",
@@ -297,6 +268,22 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "A timer fired, but nothing was due.",
         "Nothing: firing twice is harmless.",
     ),
+    "checkpoint.kept": Explanation(
+        "A loop brought a checkpoint whose name is kept already, by another attempt of it.",
+        "Nothing: the one that was kept counts, and the loop went on with it.",
+    ),
+    "checkpoint.too_many": Explanation(
+        "A loop has more checkpoints than one loop may have.",
+        "Keep a whole round under one name, or let a child workflow do a part of the rounds.",
+    ),
+    "loop.closed": Explanation(
+        "A checkpoint came for a loop whose instance is closed.",
+        "Nothing: it was an attempt that nobody waited for any more.",
+    ),
+    "loop.function": Explanation(
+        "What `@loop` stands over is not an `async def` whose first parameter is `ctx`.",
+        "Write `async def work(ctx, ...)`; a function without checkpoints is a `@step`.",
+    ),
     "undo.timeout": Explanation(
         "An undo took longer than its timeout.",
         "Check by hand whether the effect is undone.",
@@ -309,25 +296,6 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "The instance ran longer than the workflow's `timeout`, human waiting included.",
         "failurePolicy decided what followed; start again, with a longer timeout if needed.",
     ),
-    "cli.not_found": Explanation("A path given does not exist.", "Check the spelling."),
-    "cli.unreadable": Explanation("A file cannot be read.", "Check its permissions."),
-    "cli.nothing": Explanation(
-        "Nothing was found to work on under the paths given.",
-        "Name files, or folders that hold .yaml files.",
-    ),
-    "cli.unwritable": Explanation("A folder cannot be written to.", "Check its permissions."),
-    "cli.usage": Explanation(
-        "The command was not called as it can be.",
-        "`pawl --help` and `pawl VERB --help` say how.",
-    ),
-    "cli.unknown_code": Explanation(
-        "There is no error with this code.",
-        "`pawl explain` without a code lists all.",
-    ),
-    "cli.not_yet": Explanation(
-        "This version cannot do that yet.",
-        "See CHANGELOG.md for what each version does.",
-    ),
 }
 
 
@@ -337,4 +305,7 @@ def explanations() -> dict[str, Explanation]:
         **{code: Explanation(*words) for code, words in DEFINITION_CODES.items()},
         **KERNEL_CODES,
         **{code: Explanation(*words) for code, words in ENGINE_CODES.items()},
+        **{code: Explanation(*words) for code, words in CLI_CODES.items()},
+        **{code: Explanation(*words) for code, words in MACHINE_CODES.items()},
+        **{code: Explanation(*words) for code, words in FLOW_CODES.items()},
     }

@@ -82,9 +82,9 @@ class Place:
             (folder / name).write_text(text)
 
     def pawl(self, *words: object, stdin: str | None = None) -> Result:
-        """The command in this process."""
-        given = ["--db", f"sqlite:///{self.db}", *map(str, words)]
-        return CliRunner().invoke(main, given, input=stdin)
+        """The command in this process, on the store that the environment names."""
+        env = {"PAWL_DB": f"sqlite:///{self.db}"}
+        return CliRunner().invoke(main, [*map(str, words)], input=stdin, env=env)
 
     def told(self, *words: object, exits: int = 0) -> Any:
         """What the command says with --json."""

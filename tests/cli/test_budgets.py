@@ -173,3 +173,41 @@ def test_a_limit_is_raised_beside_an_owner(place):
     assert json.loads(out) == {"pages": 3}
     assert "and the hard limit is 1\n" in err
     assert "the hard limit of usd was raised to 9" in err
+
+
+PRINTS = """\
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: prints}
+spec:
+  timeout: 1h
+  budget: {usd: {hard: 1}}
+  steps:
+    - {name: print, run: press, forEach: "${ input.l }", cost: {usd: 1}, timeout: 1h}
+"""
+
+
+@pytest.mark.req("R205", "R163")
+def test_items_that_the_budget_holds_do_not_run(place):
+    """They are counted as held, and the step as what it is: ready, until somebody agrees."""
+    (place.folder / "prints.yaml").write_text(PRINTS)
+    (place.folder / "prints.stubs.yaml").write_text("print: [{ok: {}}]\n")
+    run = ("run", "prints.yaml", "--id", "p-1", "--stubs", "prints.stubs.yaml")
+    followed = place.pawl(*run, "--input", '{"l": [1, 2, 3]}', "--timeout", "300ms")
+    assert place.waits_at("p-1", "print[2]")
+
+    shown = place.shown("p-1")
+
+    counts = shown["steps"]["print"]["items"]
+    assert (counts["total"], counts["done"], counts["held"], counts["running"]) == (3, 1, 2, 0)
+    states = {name: step["state"] for name, step in shown["steps"].items()}
+    assert states == {
+        "print": "ready",
+        "print[0]": "succeeded",
+        "print[1]": "ready",
+        "print[2]": "ready",
+    }
+    assert "1 of 3 (2 held)" in place.pawl("show", "p-1").stdout
+    assert "ready, held by the budget" in place.pawl("show", "p-1", "--step", "print[1]").stdout
+    assert "print[1]  ready, held by the budget" in followed.stderr
+    assert "1 of 3 items of print are done, held up by" in place.told("why", "p-1")["now"]

@@ -172,3 +172,32 @@ def test_only_late_effects_are_settled(drafted):
     settle = ("review", "settle", "n-1/gate", "--by", "ann", "--comment", "done")
 
     assert drafted.told(*settle, exits=5)["error"]["code"] == "review.unknown"
+
+
+@pytest.mark.req("R186", "R133")
+def test_an_escalated_gate_by_itself_says_who_was_asked_and_what_comes_next(place):
+    """The role of the gate, since when; the rung that is asked now, and every way out."""
+    waits = NOTES.replace("expires: 24h, onReject: changes, guards: [publish]", "expires: 10ms")
+    (place.folder / "notes.yaml").write_text(waits)
+    (place.folder / "notes-stubs.yaml").write_text(STUBS)
+    run = ("run", "notes.yaml", "--id", "n-1", "--by", "zoe", "--stubs", "notes-stubs.yaml")
+    place.pawl(*run, "--timeout", "300ms")
+    while place.shown("n-1")["steps"]["gate"]["state"] != "escalated":
+        place.pawl(*WAIT)
+
+    told = place.told("show", "n-1", "--step", "gate")
+
+    waiting = told["waiting"]
+    assert (waiting["kind"], waiting["role"], waiting["level"]) == ("escalation", "OnCall", 1)
+    assert waiting["gate"] == {"role": "Editor", "since": told["started_at"], "votes": []}
+    assert waiting["then"] == ["Lead"]
+    assert told["hints"][0] == "pawl resume n-1 gate --by NAME --role OnCall"
+    lines = place.pawl("show", "n-1", "--step", "gate").stdout.splitlines()
+    assert lines[0] == "gate  approval  escalated"
+    told_lines = dict(line.split(maxsplit=1) for line in lines[1:])
+    assert told_lines["asked"] == f"Editor, {told['started_at']}"
+    assert "approval.expired" in told_lines["because"]
+    assert told_lines["asks"] == "OnCall (rung 1 of the ladder) by chat, then Lead"
+    assert told_lines["since"] == waiting["since"]
+    assert told_lines["next"] == told["hints"][0]
+    assert place.told("show", "n-1", "--step", "draft")["waiting"] is None

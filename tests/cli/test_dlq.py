@@ -129,3 +129,61 @@ def test_an_erased_letter_is_not_whole():
 
     assert is_whole(letter(there))
     assert not is_whole(letter(Payload(there.addr, None)))
+
+
+TRIGGERED = """\
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: tagged}
+spec:
+  timeout: 1h
+  input: {type: object, required: [repo]}
+  trigger: {event: repo.tagged}
+  steps: [{name: a, run: do.a, timeout: 1m}]
+"""
+
+
+@pytest.mark.req("R45", "R154")
+def test_a_start_by_an_event_that_was_refused_is_listed_with_a_way_out(place):
+    """Who emitted it was told that it is out; the refusal lies among the letters."""
+    (place.folder / "tagged.yaml").write_text(TRIGGERED)
+    place.pawl("apply", "-f", "tagged.yaml")
+
+    emitted = place.pawl("emit", "repo.tagged", "--data", '{"tag": "v1"}')
+
+    assert emitted.exit_code == 0
+    [letter] = place.told("dlq", "ls")
+    assert (letter["workflow"], letter["code"]) == ("tagged", "input.invalid")
+    assert letter["hints"] == ["pawl explain input.invalid", f"pawl dlq discard {letter['number']}"]
+    text = place.pawl("dlq", "show", letter["number"]).stdout
+    assert f"next      {letter['hints'][0]}" in text
+    assert "repo" in text
+    assert place.pawl(*letter["hints"][1].split()[1:]).exit_code == 0
+    assert place.told("dlq", "ls") == []
+
+
+@pytest.mark.req("R155", "R92")
+def test_the_letter_of_a_child_names_the_step_to_retry(place, monkeypatch):
+    """Its parent was told that it failed: redriving would answer twice, so it is refused."""
+    child = "apiVersion: pawl.dev/v1\nkind: Workflow\nmetadata: {name: kid}\n"
+    child += "spec: {timeout: 1h, steps: [{name: k, run: x.k, timeout: 1m}]}\n"
+    parent = child.replace("kid", "up").replace("run: x.k", "workflow: kid, onFailure: escalate")
+    (place.folder / "up.yaml").write_text(f"{parent}---\n{child}")
+
+    def breaking(cell, incoming, stamps, *rest):
+        if cell.state.cell.workflow == "kid":
+            raise ZeroDivisionError("a broken program")
+        return kernel.step(cell, incoming, stamps, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stepping, "step", breaking)
+        place.pawl("start", "up.yaml", "--id", "u-1")
+
+    [letter] = place.told("dlq", "ls")
+    refused = place.told("dlq", "redrive", letter["number"], exits=5)["error"]
+    assert refused["code"] == "dlq.answered"
+    assert "u-1" in refused["message"]
+    assert letter["hints"][0] == "pawl retry u-1 k --by NAME"
+    assert place.pawl(*letter["hints"][0].replace("NAME", "ann").split()[1:]).exit_code == 0
+    assert place.pawl(*letter["hints"][1].split()[1:]).exit_code == 0
+    assert len(place.shown("u-1")["children"]) == 2

@@ -86,7 +86,7 @@ def test_waiting_has_an_end(place):
     done = place.pawl("wait", "r-1", "--timeout", "200ms", "--stubs", "stubs.yaml")
 
     assert done.exit_code == 75
-    assert "`pawl wait r-1` goes on [cli.timeout]" in done.stderr
+    assert "`pawl wait r-1 --stubs stubs.yaml` goes on [cli.timeout]" in done.stderr
     assert place.shown("r-1")["waiting"][0]["step"] == "gate"
     assert place.pawl("wait", "r-1", "--timeout", "soon").exit_code == 2
     assert place.pawl("run", "release", "--timeout", "0", "--stubs", "stubs.yaml").exit_code == 75
@@ -101,7 +101,7 @@ def test_an_interrupted_run_says_how_to_go_on(place):
         _, err = process.communicate(timeout=40)
 
     assert process.returncode == 130
-    assert "`pawl wait r-1` goes on" in err
+    assert f"`pawl --db sqlite:///{place.db} wait r-1 --stubs stubs.yaml` goes on" in err
     assert "Traceback" not in err
 
 
@@ -191,14 +191,14 @@ def test_an_unknown_workflow_is_not_found(place, verb):
 
     assert close["error"]["message"] == "no workflow 'releese': did you mean release?"
     assert far["error"]["message"].endswith("known are: release")
-    assert "`pawl apply -f FILE`" in none["error"]["message"]
+    assert "`pawl --tenant acme apply -f FILE`" in none["error"]["message"]
     assert {each["error"]["code"] for each in (close, far, none)} == {"workflow.unknown"}
 
 
 REFUSALS = [
     (("run", "order.yaml"), 3, "effect.no_executor", "card.charge, parcel.send"),
     (("run", "nope.yaml"), 4, "cli.not_found", "no such file"),
-    (("run", "shop_steps.py"), 3, "", "shop_steps.py:5:"),
+    (("run", "shop_steps.py"), 4, "cli.nothing", "no function marked with @flow"),
     (("start", "order.yaml", "--input", '{"a": 1,, "b": 2}'), 2, "cli.json", "--input:1:9"),
     (("start", "order.yaml", "--input", "{"), 2, "cli.json", "--input:1:2"),
     (("start", "order.yaml", "--input", "[NaN]"), 2, "cli.json", "NaN is no number"),

@@ -76,7 +76,7 @@ def test_a_filter_is_paged(place):
     assert [len(page) for page in pages] == [4, 4, 2]
     assert [row["id"] for page in pages for row in page] == whole
     done = place.pawl("ls", "--where", "n < 10", "--limit", "4")
-    assert f"pawl ls --after {whole[3]}" in done.stderr
+    assert f"pawl ls --where 'n < 10' --limit 4 --after {whole[3]}" in done.stderr
 
 
 @pytest.mark.parametrize(

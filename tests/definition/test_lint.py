@@ -32,6 +32,13 @@ def test_what_is_warned_about(text, code, name, hint):
         spec(COMPENSATE + "{name: a, run: e.x, timeout: 1m, mutates: false}"),
         spec(COMPENSATE + "{name: a, run: e.x, timeout: 1m, undo: {run: e.u}}"),
         spec(COMPENSATE + "{name: g, approval: {expires: 1h}}"),
+        spec(COMPENSATE + "{name: c, workflow: kid, mutates: false}"),
+        spec(COMPENSATE + "{name: c, workflow: kid, undo: {run: e.u}}"),
+        spec(
+            COMPENSATE
+            + "{name: g, approval: {expires: 1h}}\n"
+            + "- {name: a, run: e.x, timeout: 1m, irreversible: true, dependsOn: [g]}"
+        ),
         spec(f"{COMPENSATE}{A}\ncompensation: [{{step: a, action: x, agent: r}}]"),
         steps(GATE, "{name: a, run: e.x, timeout: 1m, irreversible: true, dependsOn: [g]}"),
         steps(

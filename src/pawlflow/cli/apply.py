@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from pawlflow.app import open_store
+from pawlflow.cli.editions import note_changed
 from pawlflow.cli.output import print_json
 from pawlflow.cli.session import person, session, told
 from pawlflow.cli.starting import publish, publish_schedule
@@ -25,6 +26,7 @@ def command(paths: tuple[str, ...], by: str | None, **options: Any) -> None:
         found, schedules = definitions_in(here, list(paths))
         for workflow in found:
             plan_of(definition_bytes(workflow))  # what could not be run is not published
+        note_changed(here, found)
         store = open_store(here.url)
         try:
             for workflow in found:

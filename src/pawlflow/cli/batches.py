@@ -23,7 +23,13 @@ def command(**_: Any) -> None:
 
 
 @command.command(help="List batches, newest first.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    default=LIMIT,
+    show_default=True,
+    help="How many at most.",
+)
 @click.option("--after", metavar="ID", default="", help="Go on below this one.")
 def ls(limit: int, after: str, **options: Any) -> None:
     """Who did what to how many."""

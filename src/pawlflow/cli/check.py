@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from pawlflow.cli.documents import Loaded, load_path
+from pawlflow.cli.modules import is_module, load_module
 from pawlflow.cli.output import (
     INVALID,
     NOT_FOUND,
@@ -17,19 +18,23 @@ from pawlflow.cli.output import (
     print_json,
     setting,
 )
+from pawlflow.cli.session import session
 from pawlflow.definition.finding import Finding
 
 
 @click.command(help="Validate and lint definitions and scenarios; exit 3 if anything is invalid.")
 @click.argument("files", nargs=-1, required=True)
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-def command(files: tuple[str, ...], strict: bool, as_json: bool | None, **_: Any) -> None:
+def command(files: tuple[str, ...], strict: bool, as_json: bool | None, **options: Any) -> None:
     """Check everything given, and say all that was found."""
     json = bool(setting("as_json", as_json))
-    there = [given for given in files if Path(given).exists()]
-    missing = [not_there(given) for given in files if given not in there]
+    modules = [given for given in files if is_module(given)]
+    there = [given for given in files if Path(given).exists() and given not in modules]
+    missing = [not_there(given) for given in files if is_missing(given)]
     paths = find_files(there, as_json=json) if there else []
     loaded = [load_path(path, as_json=json) for path in paths]
+    known = [given for given in modules if not is_missing(given)]
+    loaded += [load_module(session({**options, "as_json": as_json}), given) for given in known]
     findings = [found for file in loaded for found in file.findings] + missing
     if strict:
         findings = [stricter(found) for found in findings]
@@ -60,6 +65,11 @@ def stricter(found: Finding) -> Finding:
     """A warning as an error, unless it is only advice."""
     advice = found.code in ADVICE
     return found if advice else msgspec.structs.replace(found, severity="error")
+
+
+def is_missing(given: str) -> bool:
+    """Does this path lead nowhere? Of a flow in a module, the module is looked for."""
+    return not Path(given).exists() and (given.endswith(".py") or not is_module(given))
 
 
 def not_there(given: str) -> Finding:

@@ -14,6 +14,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 STATE: Final = click.option(
     "--state", "states", multiple=True, type=click.Choice(STATES), help="Only in it."
 )
+PAUSED: Final = (
+    "paused"  # no state of its own: what is paused runs or waits, and starts nothing new
+)
+LISTED: Final = click.option(
+    "--state", "states", multiple=True, type=click.Choice((*STATES, PAUSED)), help="Only in it."
+)
 WORKFLOW: Final = click.option("--workflow", metavar="NAME", help="Only of this workflow.")
 WHERE: Final = click.option(
     "--where",

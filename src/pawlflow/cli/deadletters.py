@@ -1,6 +1,7 @@
 """Dead letters: inputs that broke their cell or were refused, read from the journal."""
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any, Final
 
 import msgspec
@@ -8,6 +9,7 @@ import msgspec
 from pawlflow.cli.lines import clean
 from pawlflow.engine.places import mail_of
 from pawlflow.model.ids import Tenant
+from pawlflow.model.inputs import StartInstance
 from pawlflow.model.journal import Disposition, gather
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import read
@@ -76,7 +78,23 @@ def letter_told(letter: Letter, done: Mapping[int, str]) -> dict[str, Any]:
         "at": time_told(disposed.at),
         "input": input_told(disposed),
         "resolved": done.get(letter.number),
+        "hints": hints_for(letter) if letter.number not in done else [],
     }
+
+
+def hints_for(letter: Letter) -> list[str]:
+    """What may be done about a letter that nobody has dealt with, the most useful first."""
+    disposed, number = letter.disposed, letter.number
+    discard = f"pawl dlq discard {number}"
+    if disposed.kind != "dead":
+        return []
+    start = disposed.input if isinstance(disposed.input, StartInstance) else None
+    if start is not None and start.parent is not None:  # which was told that it failed
+        return [f"pawl retry {start.parent.key} {quote(start.parent.step)} --by NAME", discard]
+    if start is not None and disposed.code != "cell.raised":
+        # It runs under the definition it was made for, and would be refused again.
+        return [f"pawl explain {disposed.code}", discard]
+    return [f"pawl dlq redrive {number}", discard]
 
 
 def input_told(disposed: Disposition) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import click
@@ -105,20 +106,29 @@ def finish(here: Session, chapters: list[Chapter], kept: Path | None) -> None:
 
 def commands_for(kept: Path | None) -> dict[str, str]:
     """Commands that work as they stand."""
+    pawl = program()
     if kept is None:
         return {
-            "pawl demo --keep": "the same, and its files stay for you to look around",
-            "pawl schema workflow": "what a workflow may say, for your editor",
-            "pawl --help": "every verb",
+            f"{pawl} demo --keep": "the same, and its files stay for you to look around",
+            f"{pawl} schema workflow": "what a workflow may say, for your editor",
+            f"{pawl} --help": "every verb",
         }
     worker = "--worker pawlflow.cli.demo_steps"
     order = """'{"sku": "mug", "amount": 12, "card": "good"}'"""
     return {
         f"cd {kept}": "where it all is",
-        "pawl ls": "everything that ran",
-        "pawl why order-1": "why the order failed",
-        "pawl show release-1 --at 2": "the release as it was before it was approved",
-        "pawl trace parcel-01": "every turn of a parcel, with its causes and keys",
-        f"pawl run order.yaml {worker} --input {order}": "an order that goes well",
+        f"{pawl} ls": "everything that ran",
+        f"{pawl} why order-1": "why the order failed",
+        f"{pawl} show release-1 --at 2": "the release as it was before it was approved",
+        f"{pawl} trace parcel-01": "every turn of a parcel, with its causes and keys",
+        f"{pawl} run order.yaml {worker} --input {order}": "an order that goes well",
         f"rm -r {kept}": "and all is gone",
     }
+
+
+def program() -> str:
+    """What to type for this program: its name, or its path where the shell would not find it."""
+    here = Path(sys.argv[0]).absolute()
+    if shutil.which("pawl") is not None or here.name != "pawl" or not here.is_file():
+        return "pawl"
+    return quote(str(here))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pawlflow.effects.context import Context, Terminal, Transient
-from pawlflow.effects.registry import step
+from pawlflow.effects.steps import step
 
 LEDGER = "PAWL_DEMO_LEDGER"  # the environment names the file; default ledger.db, here
 TABLES = """

@@ -19,6 +19,7 @@ from pawlflow.cli.deadletters import (
 from pawlflow.cli.lines import short
 from pawlflow.cli.output import CONFLICT, NOT_FOUND, count, note, print_json
 from pawlflow.cli.session import Session, person, reading, refuse, session
+from pawlflow.cli.typed import typed
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.inputs import Input
 from pawlflow.model.operate import DiscardInput, RedriveInput
@@ -58,6 +59,7 @@ def show(number: int, **options: Any) -> None:
     with reading(here) as store:
         letters = letters_in(store, here.tenant)
     row = letter_told(letter_at(here, letters, number), resolved_in(letters))
+    row["hints"] = [typed(hint) for hint in row["hints"]]
     if here.as_json:
         print_json(row)
         return
@@ -70,6 +72,8 @@ def show(number: int, **options: Any) -> None:
         click.echo(f"    {short(line)}")
     if row["resolved"]:
         click.echo(f"  it was {row['resolved']}")
+    for at, hint in enumerate(row["hints"]):
+        click.echo(f"  {'' if at else 'next':<9} {hint}")
 
 
 def letter_at(here: Session, letters: list[Letter], number: int) -> Letter:

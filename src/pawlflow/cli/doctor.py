@@ -2,17 +2,20 @@
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final, Literal
 
 import click
 import msgspec
 
-from pawlflow.app import examine, libraries, path_of
+from pawlflow.app import examine, is_there, libraries, open_store, shown
+from pawlflow.cli.effective import in_effect
 from pawlflow.cli.output import CONFLICT, print_json
 from pawlflow.cli.session import Session, session, told
+from pawlflow.cli.typed import typed
+from pawlflow.projections.alerts import alert_words, alerts_said
 from pawlflow.store.port import StoreError
 
 PYTHON_MIN: Final = (3, 11)
@@ -37,15 +40,28 @@ def command(deep: bool, **options: Any) -> None:
     """A line for each check: ok, warn or fail."""
     here = session(options)
     with told(here):
-        path = path_of(here.url)
-    checks = [*machine(), *store_checks(here, path, deep=deep)]
+        there = looks_there(here)
+    checks = [*machine(), *store_checks(here, deep=deep, there=there)]
+    alerts = alerts_in(here) if there else ()
+    checks += [Check("alert", "warn", alert_words(alert)) for alert in alerts]
+    settings = in_effect(click.get_current_context())
     if here.as_json:
-        print_json({"ok": all(each.status != "fail" for each in checks), "checks": checks})
+        fine = all(each.status != "fail" for each in checks)
+        print_json({"ok": fine, "checks": checks, "alerts": alerts, "settings": settings})
     else:
         for each in checks:
             mark = click.style(f"{each.status:<4}", fg=COLORS[each.status])
-            click.echo(f"{mark}  {each.name:<10} {each.detail}")
+            click.echo(f"{mark}  {each.name:<10} {typed(each.detail)}")
+        click.echo("\n".join(["", "settings", *map(setting_line, settings)]))
     sys.exit(CONFLICT if any(each.status == "fail" for each in checks) else 0)
+
+
+def setting_line(setting: dict[str, Any]) -> str:
+    """One setting, and where it comes from."""
+    value = setting["value"]
+    plain = "-" if value is None else str(value).lower() if isinstance(value, bool) else value
+    source = f"{setting['source']} {setting['where']}".rstrip()
+    return f"      {setting['name']:<13} {plain}  ({source})"
 
 
 def machine() -> Iterator[Check]:
@@ -63,10 +79,20 @@ def machine() -> Iterator[Check]:
         yield Check("sqlite", "ok", detail)
 
 
-def store_checks(here: Session, path: Path | None, *, deep: bool) -> Iterator[Check]:
-    """The file, and what is in it."""
-    if path is None or not path.exists():
-        where = here.url if path is None else path
+def looks_there(here: Session) -> bool:
+    """Is there a store? One that cannot be asked is there, and will say what is wrong with it."""
+    try:
+        return is_there(here.url)
+    except StoreError as error:
+        if error.code in ("store.url", "store.driver"):
+            raise
+        return True
+
+
+def store_checks(here: Session, *, deep: bool, there: bool) -> Iterator[Check]:
+    """The store, and what is in it."""
+    if not there:
+        where = shown(here.url).removeprefix("sqlite:///")
         yield Check("store", "warn", f"nothing is at {where} yet: `pawl start` makes it")
         return
     try:
@@ -80,8 +106,37 @@ def store_checks(here: Session, path: Path | None, *, deep: bool) -> Iterator[Ch
     yield Check("owner", "ok", owner)
     yield damage_check("pages", found["damage"], "all pages fit together")
     yield damage_check("journals", found["ends"], "every journal ends where its head says")
+    if found["kind"] == "postgres":
+        yield from server_checks(found)
+        return
     yield limit_check("log", found["wal"], found["wal"] <= WAL_MAX, "a reader holds it up")
     yield limit_check("disk", found["free"], found["free"] >= FREE_MIN, "free some space")
+
+
+def server_checks(found: dict[str, Any]) -> Iterator[Check]:
+    """How a server keeps what it is given."""
+    risky = [name for name in ("fsync", "full_page_writes") if found[name] == "off"]
+    detail = f"PostgreSQL {found['server']}, database {found['database']}, {found['schema']}"
+    yield Check("server", "ok", detail)
+    if risky:
+        words = f"{', '.join(risky)} is off: a crash of the machine may lose what was acknowledged"
+        yield Check("flushing", "warn", words)
+    else:
+        yield Check("flushing", "ok", "every commit is flushed")
+    if found["replicas"] and not found["synchronous_standby_names"]:
+        words = "commits wait for none of them: a failover may lose what was acknowledged"
+        yield Check("replicas", "warn", f"{found['replicas']}; {words}")
+    elif found["replicas"]:
+        yield Check("replicas", "ok", f"{found['replicas']}, and commits wait")
+
+
+def alerts_in(here: Session) -> Sequence[dict[str, Any]]:
+    """What the engine said last that somebody should act on."""
+    try:
+        with closing(open_store(here.url)) as store:
+            return alerts_said(store, here.tenant).alerts
+    except StoreError:
+        return ()  # the checks say what is wrong with it
 
 
 def damage_check(name: str, found: list[str], fine: str) -> Check:

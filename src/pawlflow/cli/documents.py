@@ -5,10 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from pawlflow.cli.output import read_file
+from pawlflow.cli.output import file_limits, read_file
 from pawlflow.definition.finding import Finding
 from pawlflow.definition.load import load_definitions
-from pawlflow.definition.read import BYTES_MAX
 from pawlflow.definition.shape import Schedule, Workflow
 from pawlflow.testing.scenario import Scenario, read_scenario
 
@@ -29,14 +28,15 @@ def load_path(path: Path, *, as_json: bool) -> Loaded:
     """Read one file whole."""
     data = read_file(path, as_json=as_json)
     name = str(path)
-    found = load_definitions(data, name)
+    limits = file_limits()
+    found = load_definitions(data, name, limits=limits)
     findings = found.findings
     scenarios: list[Scenario] = []
     kinds: list[str] = []
     for document in found.documents:
         kinds.append(document.kind)
         if document.kind == "Scenario":
-            scenario, more = read_scenario(document.node, load_file=beside(path))
+            scenario, more = read_scenario(document.node, load_file=beside(path), limits=limits)
             findings += more
             scenarios += [] if scenario is None else [scenario]
     text = data.decode("utf-8", errors="replace")
@@ -49,6 +49,6 @@ def beside(path: Path) -> Callable[[str], bytes]:
 
     def load(given: str) -> bytes:
         with (path.parent / given).open("rb") as file:
-            return file.read(BYTES_MAX + 1)
+            return file.read(file_limits().bytes_max + 1)
 
     return load

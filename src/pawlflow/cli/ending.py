@@ -12,6 +12,7 @@ from pawlflow.cli.follow import Task
 from pawlflow.cli.lines import clean
 from pawlflow.cli.output import FAILED, TRY_AGAIN, print_json
 from pawlflow.cli.session import Session, told
+from pawlflow.cli.typed import typed, wait_command
 
 
 def follow_to_end(
@@ -24,7 +25,7 @@ def follow_to_end(
             return await following
 
     here, key = task.here, task.key
-    still = f"{key} is still open, and nothing of it is lost: `pawl wait {key}` goes on"
+    still = f"{key} is still open, and nothing of it is lost: `{wait_command(key)}` goes on"
     with told(here):
         try:
             with task.screen, redirect_stdout(sys.stderr):  # what steps print is not the output
@@ -32,7 +33,7 @@ def follow_to_end(
         except TimeoutError:
             here.end("cli.timeout", still, TRY_AGAIN)
         except KeyboardInterrupt:
-            click.echo(still, err=True)
+            click.echo(typed(still), err=True)
             raise
     conclude(here, shown)
 
@@ -46,7 +47,7 @@ def conclude(here: Session, shown: dict[str, Any]) -> NoReturn:
         print_json(shown["output"])
     else:
         click.echo(f"{click.style('error', fg='red', bold=True)}: {ended(shown)}", err=True)
-        click.echo(f"  pawl why {shown['id']}", err=True)
+        click.echo(typed(f"  pawl why {shown['id']}"), err=True)
     sys.exit(0 if done else FAILED)
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
-from pawlflow.cli.output import USAGE, read_file
+from pawlflow.cli.output import USAGE, file_limits, read_file
 from pawlflow.cli.session import Session, refuse_findings
 from pawlflow.definition.finding import Finding
 from pawlflow.definition.read import Node, read_yaml
@@ -20,17 +20,27 @@ from pawlflow.definition.report import EnoughError, Report
 from pawlflow.definition.shape import Workflow
 from pawlflow.effects.context import Context, Terminal
 from pawlflow.effects.registry import Executor, Registry, executor_of
+from pawlflow.effects.secrets import Secrets
 from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import NO_ITEM, CellId, InstanceId, StepKey, Tenant, WorkflowName
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
+from pawlflow.secrets import ChainSecrets, EnvironmentSecrets, FileSecrets, SecretsError
 from pawlflow.testing.runner import spellings
 from pawlflow.testing.scenario import Answer, read_stubs
 
 Stubs = Mapping[str, tuple[Answer, ...]]
 Deliver = Callable[[CellId, Receipt, int], None]
+
+
+class CallsBefore(Protocol):
+    """How often a step or item of an instance was called in earlier runs of it."""
+
+    def __call__(self, key: str, unit: str, *, undo: bool) -> int:
+        """All of them together."""
+        ...
 
 
 class Executors(Registry):
@@ -40,8 +50,10 @@ class Executors(Registry):
         super().__init__()
         self.stubs: Stubs | None = None
         self.stubbed: tuple[Tenant, InstanceId] | None = None
+        self.secrets: Secrets = EnvironmentSecrets()
         self.deliver: Deliver = lambda *_: None
         self.parent_of: Callable[[CellId], Parent | None] = lambda _: None
+        self.calls_before: CallsBefore = lambda key, unit, *, undo: 0
         self.paths: dict[InstanceId, str | None] = {}  # of instances, below the stubbed one
         self.stub = executor_of("stub", self.answer_as_told)
 
@@ -93,7 +105,9 @@ class Executors(Registry):
         answers = self.answers_for(path, ctx.step, ctx.item, undo=ctx.undo)
         if not answers:
             return {}
-        answer = answers[min(ctx.attempt, len(answers)) - 1]
+        unit = ctx.step if ctx.item is None else f"{ctx.step}[{ctx.item}]"
+        asked = ctx.attempt + self.calls_before(ctx.instance, unit, undo=ctx.undo)
+        answer = answers[min(asked, len(answers)) - 1]
         await asyncio.sleep(answer.after_ms / 1000)
         if answer.hang:
             await asyncio.Event().wait()
@@ -134,13 +148,24 @@ def receipt_of(answer: Answer, ctx: Context) -> Receipt:
     return Receipt(key, ctx.attempt, "failed", failure=failure, usage=usage)
 
 
+def secrets_in(here: Session, given: Path | None) -> Secrets:
+    """Where secrets come from: a file or folder, if one is named, and the environment."""
+    if given is None:
+        return EnvironmentSecrets()
+    try:
+        return ChainSecrets(FileSecrets(given), EnvironmentSecrets())
+    except SecretsError as error:
+        here.end(error.code, f"--secrets: {error}", USAGE)
+
+
 def stubs_in(here: Session, given: Path, workflows: tuple[Workflow, ...]) -> Stubs:
     """The stubs of a file: a Scenario's `stubs` by themselves, or the whole Scenario."""
     data = read_file(given, as_json=here.as_json)
     report = Report()
     nodes: list[Node] = []
     with suppress(EnoughError):
-        nodes = [each for each in read_yaml(data, str(given), report) if each.value is not None]
+        found = read_yaml(data, str(given), report, limits=file_limits())
+        nodes = [each for each in found if each.value is not None]
     stubs: Stubs = {}
     findings: list[Finding] = report.sorted()
     if nodes and not report.errors:
@@ -160,24 +185,24 @@ def stubs_node(node: Node) -> Node:
     return place
 
 
-def load_worker(here: Session, given: str) -> ModuleType:
+def load_worker(here: Session, given: str, option: str = "--worker") -> ModuleType:
     """Import a module, by its name or by the path of its file. The current folder is looked in."""
     path = Path(given)
     by_path = given.endswith(".py") or path.is_file()
     folder = path.absolute().parent if by_path else Path.cwd()
     if by_path and not path.is_file():
-        here.end("cli.worker", f"--worker: no such file: {given}", USAGE)
+        here.end("cli.worker", f"{option}: no such file: {given}", USAGE)
     sys.path.insert(0, str(folder))
     try:
         return load_file(path) if by_path else importlib.import_module(given)
     except ModuleNotFoundError as error:
         missing = error.name or given
         where = f"; looked in {folder} and where Python looks" if given.startswith(missing) else ""
-        here.end("cli.worker", f"--worker {given}: no module {missing!r}{where}", USAGE)
+        here.end("cli.worker", f"{option} {given}: no module {missing!r}{where}", USAGE)
     except Exception as error:  # noqa: BLE001  # whatever a user's module does when it is imported
         last = traceback.extract_tb(error.__traceback__)[-1]
         said = f"{type(error).__name__}: {error}"
-        message = f"--worker {given} cannot be imported: {last.filename}:{last.lineno}: {said}"
+        message = f"{option} {given} cannot be imported: {last.filename}:{last.lineno}: {said}"
         here.end("cli.worker", message, USAGE)
 
 

@@ -7,13 +7,15 @@ from typing import Any, Final
 
 from pawlflow.model.ids import CellId, InstanceId, WorkflowName
 from pawlflow.model.kin import Parent
+from pawlflow.projections.alerts import alerts_said, by_effect
+from pawlflow.projections.checkpoints import running_loops
 from pawlflow.projections.kin import Kin
 from pawlflow.projections.reading import catch_up
-from pawlflow.projections.show import show_told
+from pawlflow.projections.show import executors_awaited, show_told
 from pawlflow.projections.story import Child, Story, Telling
 from pawlflow.store.port import Address, Store
 
-FOLLOWED_MAX: Final = 12  # children; more fill no screen, and each costs a look
+FOLLOWED_MAX: Final = 12  # children, or loops; more fill no screen, and each costs a look
 
 
 class Member:
@@ -23,15 +25,29 @@ class Member:
         self.story = story
         self.telling = Telling(story)
         self.shown: dict[str, Any] = {}
+        self.loops: dict[str, dict[str, Any] | None] = {}  # of steps that run: the last checkpoint
 
     def look(self, store: Store) -> bool:
         """See whether it has moved."""
         if not self.shown or self.shown["closed_at"] is None:
             catch_up(store, self.story)
-        if self.shown and self.shown["turns"] == len(self.story.turns):
-            return False
-        self.shown = show_told(self.telling.tell(self.story))
-        return True
+        moved = not self.shown or self.shown["turns"] != len(self.story.turns)
+        if moved:
+            self.shown = show_told(self.telling.tell(self.story))
+        return self.look_at_loops(store) or moved
+
+    def look_at_loops(self, store: Store) -> bool:
+        """See whether a step that runs has kept another checkpoint."""
+        kept = running_loops(store, self.telling.told.state, FOLLOWED_MAX)
+        moved, self.loops = kept != self.loops, kept
+        if not kept:
+            return moved
+        steps = dict(self.shown["steps"])  # whoever was given the last ones compares them
+        for name, each in kept.items():
+            if name in steps:
+                steps[name] = steps[name] | {"checkpoint": each}
+        self.shown = self.shown | {"steps": steps}
+        return moved
 
 
 class Family:
@@ -43,6 +59,7 @@ class Family:
         self.kin = Kin(store, story.cell.tenant)
         self.children: dict[InstanceId, Member] = {}
         self.awaited = False  # is a child to be followed that is not there yet?
+        self.begins = False  # does a step run that may be a loop, and has kept nothing yet?
         self.known: dict[InstanceId, bool] = {}  # which others belong to it
 
     def look(self) -> dict[str, Any] | None:
@@ -51,6 +68,8 @@ class Family:
         wanted = self.wanted()
         found = {child.id: self.children.get(child.id) or self.member(child.id) for child in wanted}
         self.children = {key: member for key, member in found.items() if member is not None}
+        members = [self.root, *self.children.values()]
+        self.begins = any(each is None for member in members for each in member.loops.values())
         self.awaited = len(self.children) < len(wanted)
         moved += [member.look(self.store) for member in self.children.values()]
         return self.shown if any(moved) else None
@@ -64,6 +83,12 @@ class Family:
     def whole(self, through: str | None = None) -> dict[str, Any]:
         """The object of `show --json`."""
         return show_told(self.root.telling.told, through, self.kin)
+
+    def lacking(self) -> list[dict[str, Any]]:
+        """What of the instance waits for somebody who can carry it out."""
+        root = self.root.story.cell
+        alerts = by_effect(alerts_said(self.store, root.tenant).alerts)
+        return executors_awaited(self.root.telling.told, alerts)
 
     def wanted(self) -> list[Child]:
         """The children to be followed: all, or of many those that have not answered."""
@@ -91,11 +116,13 @@ class Family:
     def open(self) -> list[tuple[Address, int]]:
         """All that may still move, and how many turns of each were seen."""
         members = [self.root, *self.children.values()]
+        tenant = self.root.story.cell.tenant
+        loops = [kept for each in members for kept in each.loops.values() if kept is not None]
         return [
-            ((each.story.cell.tenant, each.story.cell.key), len(each.story.turns))
+            ((tenant, each.story.cell.key), len(each.story.turns))
             for each in members
             if each.shown["closed_at"] is None
-        ]
+        ] + [((tenant, InstanceId(kept["loop"])), kept["count"]) for kept in loops]
 
 
 def named(parent: Parent) -> tuple[WorkflowName, InstanceId]:

@@ -11,9 +11,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from pawlflow.app import open_store, owned_elsewhere
+from pawlflow.app import considerate, open_store, owned_elsewhere
 from pawlflow.cli.executors import Executors
 from pawlflow.cli.family import Family
+from pawlflow.cli.reruns import Reruns
 from pawlflow.cli.screen import Screen
 from pawlflow.cli.session import CLOSED, Session, head_of
 from pawlflow.embedded import Pawl
@@ -49,11 +50,13 @@ class OwnedError(Exception):
 
 async def drive(task: Task, begin: Begin, pawl: Pawl) -> dict[str, Any]:
     """Own the store and follow the instance in it. Raises OwnedError before anything began."""
-    pawl.registry = task.executors
+    pawl.registry, pawl.secrets = task.executors, task.executors.secrets
     task.executors.deliver = pawl.deliver
     task.executors.parent_of = lambda cell: Kin(pawl.reader, cell.tenant).parent(cell.key)
     try:
         async with pawl:
+            reruns = Reruns(Kin(pawl.reader, task.here.tenant))
+            task.executors.calls_before = reruns.calls_before
             return await follow_run(task, pawl, await begin(pawl))
     except StoreError as error:
         if error.code == "store.owned":
@@ -85,7 +88,7 @@ async def follow_run(task: Task, pawl: Pawl, run: Run) -> dict[str, Any]:
             while not any(each.done() for each in waiting):
                 refuse_orphans(pawl, family)
                 await asyncio.wait(waiting, timeout=IDLE_S, return_when=asyncio.FIRST_COMPLETED)
-                if family.awaited:
+                if family.awaited or family.begins:
                     break
             if closed.done():
                 closed.result()  # raises what stopped the engine
@@ -114,7 +117,7 @@ async def see_through(task: Task) -> dict[str, Any]:
     told = False
     while True:
         try:
-            pawl = Pawl(task.here.url, tenant=task.here.tenant)
+            pawl = Pawl(considerate(task.here.url), tenant=task.here.tenant)
             return await drive(task, lambda entered: known_run(task, entered), pawl)
         except OwnedError:
             with closing(open_store(task.here.url)) as store:

@@ -34,6 +34,7 @@ def lines_for(before: Shown | None, after: Shown) -> list[str]:
     changes = [
         *began(before, after),
         *changed_steps(before, after),
+        *changed_logs(before, after),
         *changed_children(before, after),
         *changed_votes(before, after),
         *changed_claims(before, after),
@@ -105,6 +106,7 @@ def items_text(step: Shown) -> str:
         "failed": items["failed"],
         "escalated": items["escalated"],
         "running": items["running"] + items["waiting"] - items["escalated"],
+        "held": items.get("held", 0),
         "skipped": items["skipped"],
         "cancelled": items["cancelled"],
     }
@@ -134,7 +136,7 @@ def changed_step(name: str, before: Shown | None, after: Shown) -> Iterator[Chan
     """A line if a step moved."""
     now, step = after.get("updated_at") or "", after["steps"][name]
     was = step_in(before, name)
-    moved = (was["state"], was["attempts"]) != (step["state"], step["attempts"])
+    moved = any(was.get(k) != step.get(k) for k in ("state", "attempts", "checkpoint"))
     # A step that never began is cancelled by the close, which has its own line.
     if moved and (step["started_at"] or step["state"] != "cancelled"):
         rank = GOES_ON if step["state"] in ("ready", "running", "waiting") else ENDED
@@ -150,20 +152,32 @@ def changed_undo(name: str, before: Shown | None, after: Shown) -> Iterator[Chan
         yield Change(now, rank, name, undo_text(was, step))
 
 
+def changed_logs(before: Shown | None, after: Shown) -> Iterator[Change]:
+    """The lines that attempts wrote, once they have answered."""
+    now = after.get("updated_at") or ""
+    for name, step in after["steps"].items():
+        was = step_in(before, name)
+        for member, mark in (("log", "|"), ("undo_log", "undo |")):
+            for said in step.get(member, ())[len(was.get(member, ())) :]:
+                yield Change(step["ended_at"] or now, BEGAN, name, f"{mark} {short(said)}")
+
+
 UNTOUCHED: Final[Shown] = {"state": "pending", "attempts": 0, "undo": "none"}
 
 
 def time_of(step: Shown) -> str | None:
     """When a step came to be what it is, if that is told."""
     at = step["ended_at"]
-    if at is None and step["state"] == "running" and step["attempts"] == 1:
+    if at is None and step["state"] == "running" and (kept := step.get("checkpoint")):
+        at = kept["at"]
+    elif at is None and step["state"] == "running" and step["attempts"] == 1:
         at = step["started_at"]
     return None if at is None else str(at)
 
 
 def step_text(step: Shown, now: str) -> str:
     """What a step has become."""
-    state, until, error = step["state"], step.get("until"), step["error"]
+    state, until, error, kept = (step.get(k) for k in ("state", "until", "error", "checkpoint"))
     why = f" ({error['class']} {clean(error['code'])})" if error else ""
     count = f", attempt {step['attempts']}" if step["attempts"] > 1 else ""
     if "items" in step:
@@ -172,6 +186,8 @@ def step_text(step: Shown, now: str) -> str:
         case "succeeded":
             given = "" if step["result"] in (None, {}) else f" {short(step['result'])}"
             return f"succeeded{count}{given}"
+        case "ready" | "correcting" if step.get("held"):
+            return f"{state}, held by the budget"
         case "backoff":
             return f"failed{why}, retry at {due(until, now)}"
         case "failed" if error:
@@ -183,7 +199,7 @@ def step_text(step: Shown, now: str) -> str:
         case "escalated":
             return f"escalated{why}: a human must decide"
         case "running":
-            return f"running{count}"
+            return f"running{count}" + (f", kept {clean(kept['name'])}" if kept else "")
         case _:
             return f"{state}{why}"
 
@@ -299,51 +315,6 @@ SAID: Final = (
     *("result", "output", "limits", "comment", "reason", "event", "rollback", "input", "until"),
     *("show", "amount"),
 )
-
-
-def trace_lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Some lines for each turn: what came in and from where, what happened, what was asked."""
-    lines: list[str] = []
-    for entry in entries:
-        cause = caused(entry)
-        lines.append(f"turn {entry['turn']} {clock(entry['at'])} {came_in(entry['input'])}{cause}")
-        lines += [f"    {happened(event)}" for event in entry["events"]]
-        for call in entry["calls"]:
-            undo = "undo/" if call.get("direction") == "undo" else ""
-            what = f"{undo}{clean(call['step'])}#{call['attempt']} {clean(call['effect'])}"
-            lines.append(f"    > {what} intent {call['intent'][:16]}")
-            lines.append(f"      key {call['key']}")
-        for child in entry.get("children", ()):
-            what = f"{clean(child['step'])}#{child['attempt']} {clean(child['workflow'])}"
-            lines.append(f"    > {what} child {clean(child['id'])}")
-    return lines
-
-
-def caused(entry: Mapping[str, Any]) -> str:
-    """Where a turn comes from: an earlier one, and one of another instance."""
-    found = [] if entry["caused_by"] is None else [f"turn {entry['caused_by']}"]
-    origin = entry.get("origin")
-    if origin is not None:
-        turn = "" if origin["turn"] is None else f" turn {origin['turn']}"
-        found.append(f"{clean(origin['workflow'])} {clean(origin['id'])}{turn}")
-    return f"  <- {', '.join(found)}" if found else ""
-
-
-def came_in(incoming: Mapping[str, Any]) -> str:
-    """An input in a few words."""
-    undo = "undo/" if incoming.get("direction") == "undo" else ""
-    attempt = f"#{incoming['attempt']}" if "attempt" in incoming else ""
-    step = f"{undo}{clean(incoming['step'])}{attempt}" if "step" in incoming else ""
-    rest = [clean(incoming[key]) for key in ("event", "outcome", "how") if key in incoming]
-    who = [f"by {clean(incoming['by'])}"] if "by" in incoming else []
-    return " ".join(filter(None, (incoming["kind"], step, *rest, *who)))
-
-
-def happened(event: Mapping[str, Any]) -> str:
-    """An event of the journal, and its names outside."""
-    step = f" {clean(event['step'])}" if "step" in event else ""
-    names = ", ".join(event.get("published") or ())
-    return f"{event['event']}{step}" + (f" => {names}" if names else "")
 
 
 # Words, times and spans

@@ -10,6 +10,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("pawlflow.cli.demo", "Watch the whole story in half a minute; nothing to set up."),
     "check": ("pawlflow.cli.check", "Validate and lint definitions; errors with line and column."),
     "test": ("pawlflow.cli.test", "Run scenarios in virtual time."),
+    "sim": ("pawlflow.cli.sim", "Run a workflow under injected faults; print the shrunk tape."),
     "schema": ("pawlflow.cli.schema", "Print the JSON Schema of a document kind, or of events."),
     "import": ("pawlflow.cli.importing", "Make a workflow of a graph that was recorded elsewhere."),
     "apply": ("pawlflow.cli.apply", "Publish definitions."),
@@ -52,11 +53,13 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "backup": ("pawlflow.cli.keep:backup", "Copy the store while it is at work."),
     "restore": ("pawlflow.cli.keep:restore", "Put a backup in the place of the store."),
     "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
+    "new": ("pawlflow.cli.new", "Begin a project from a template."),
+    "completion": ("pawlflow.cli.completion", "Print a script that completes verbs and names."),
     "version": ("pawlflow.cli.version", "Print the version."),
 }
 SECTIONS: Final = {
-    "Begin": ("demo", "version", "explain"),
-    "Write": ("check", "test", "schema", "import", "apply"),
+    "Begin": ("demo", "new", "explain", "completion", "version"),
+    "Write": ("check", "test", "sim", "schema", "import", "apply"),
     "Run": ("run", "start", "wait"),
     "Look": ("ls", "show", "watch", "history", "why", "trace"),
     "Act": (
@@ -67,11 +70,20 @@ SECTIONS: Final = {
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"
-    *("dev", "serve", "worker", "plan", "new", "diff", "keys", "tenants", "fork"),
+    *("dev", "serve", "worker", "plan", "diff", "keys", "tenants", "fork"),
     *("cells", "manifest", "snapshot", "gc", "usage", "quota", "pools", "policy", "audit"),
-    *("sim", "move", "bench"),
+    *("move", "bench"),
 }
 INTERRUPTED: Final = 130
+
+
+def count_verbose(ctx: click.Context, param: click.Parameter, times: int) -> None:
+    """`-v`: imported where it matters, for help must answer at once."""
+    from pawlflow.cli.logs import count_verbose as counted
+
+    counted(ctx, param, times)
+
+
 GLOBALS: Final = (
     click.Option(
         ["--db"],
@@ -90,8 +102,24 @@ GLOBALS: Final = (
         help="Whose instances; default `default`.",
         show_envvar=True,
     ),
-    click.Option(["--json", "as_json"], is_flag=True, default=None, help="Print JSON."),
+    click.Option(
+        ["--json/--no-json", "as_json"],
+        envvar="PAWL_JSON",
+        default=None,
+        is_eager=True,  # whatever is wrong with the others is told as it says
+        help="Print JSON.",
+        show_envvar=True,
+    ),
+    click.Option(
+        ["-v", "--verbose"],
+        count=True,
+        expose_value=False,
+        callback=count_verbose,
+        help="Log what the engine does; twice for more. PAWL_LOG=json for machines.",
+    ),
 )
+# These answer even if pawl.toml is not valid.
+ANYWAY: Final = ("version", "explain", "demo", "new", "completion", "schema")
 
 
 class Verbs(click.Group):
@@ -113,11 +141,16 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest a verb when the one given is unknown."""
+        """Suggest a verb when the one given is unknown; let pawl.toml give defaults to others."""
         try:
-            return super().resolve_command(ctx, args)
+            name, command, words = super().resolve_command(ctx, args)
         except click.UsageError as error:
             raise click.UsageError(unknown_verb(args[0]), ctx) from error
+        if name is not None and command is not None:
+            from pawlflow.cli.effective import use_settings
+
+            use_settings(ctx, name, command, words, anyway=name in ANYWAY)
+        return name, command, words
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs with their one line each, by what they are for."""
@@ -128,8 +161,11 @@ class Verbs(click.Group):
 
 def with_globals(command: click.Command) -> None:
     """Let the global options stand after the verb too, and after the verb of a verb."""
+    from pawlflow.cli.effective import with_environment
+
     known = {option.name for option in command.params}
     command.params += [option for option in GLOBALS if option.name not in known]
+    with_environment(command)
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         with_globals(inner)
 
@@ -176,13 +212,20 @@ def main(**_: Any) -> None:
 
 def entry() -> None:
     """The command as a process: usage errors end with 2, an interrupt with 130."""
+    if sys.argv[1:2] == ["__complete"]:  # at every tab: nothing more is imported than it needs
+        from pawlflow.cli import complete
+
+        complete.main(sys.argv[2:])
+        return
     try:
         sys.exit(main(standalone_mode=False) or 0)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(INTERRUPTED)
     except click.ClickException as error:
-        if "--json" in sys.argv:
+        from pawlflow.cli.effective import asks_for_json
+
+        if asks_for_json(sys.argv):
             click.echo(
                 json_text({"error": {"code": "cli.usage", "message": error.format_message()}})
             )

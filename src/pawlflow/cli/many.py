@@ -117,7 +117,8 @@ def goes_on(work: Callable[[], None], id_: str) -> None:
     try:
         work()
     except (KeyboardInterrupt, StoreError):
-        note(f"the batch goes on without you: pawl batches show {id_}, or wait {id_}")
+        ways = f"`pawl batches show {id_}`, or `pawl batches wait {id_}`"
+        note(f"the batch goes on without you: {ways}")
         raise
 
 

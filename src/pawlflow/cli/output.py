@@ -9,16 +9,20 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from pawlflow.cli.settings import NOTHING, Settings
+from pawlflow.cli.typed import typed, wait_command
 from pawlflow.definition.finding import Finding
-from pawlflow.definition.read import BYTES_MAX
+from pawlflow.definition.read import NODES_MAX, Limits
 
 FAILED: Final = 1
 USAGE: Final = 2
 INVALID: Final = 3
 NOT_FOUND: Final = 4
 CONFLICT: Final = 5
+UNREACHABLE: Final = 69
 TRY_AGAIN: Final = 75
 INTERRUPTED: Final = 130
+STEP_NODES: Final = 20  # values of a step in a file, at most and on average
 
 
 def setting(name: str, given: Any) -> Any:
@@ -40,6 +44,7 @@ def print_json(value: Any) -> None:
 
 def fail(code: str, message: str, *, exit_code: int, as_json: bool = False) -> NoReturn:
     """End with an error that names the thing and the way out."""
+    message = typed(message)
     if as_json:
         print_json({"error": {"code": code, "message": message}})
     else:
@@ -50,12 +55,17 @@ def fail(code: str, message: str, *, exit_code: int, as_json: bool = False) -> N
 
 def note(words: str) -> None:
     """A word to the person, beside what a verb prints."""
-    click.echo(f"{click.style('note', fg='cyan')}: {words}", err=True)
+    click.echo(f"{click.style('note', fg='cyan')}: {typed(words)}", err=True)
+
+
+def warn(words: str) -> None:
+    """A word that somebody should act on, beside what a verb prints."""
+    click.echo(f"{click.style('alert', fg='red', bold=True)}: {words}", err=True)
 
 
 def undriven(key: str) -> str:
     """The note where nobody drives a store."""
-    return f"nobody drives this store now: `pawl wait {key} --worker MODULE` does"
+    return f"nobody drives this store now: `{wait_command(key, ' --worker MODULE')}` does"
 
 
 def print_findings(findings: Iterable[Finding], sources: dict[str, str]) -> None:
@@ -126,14 +136,24 @@ def is_yaml(path: Path) -> bool:
     return path.suffix in (".yaml", ".yml", ".json") and not hidden and path.is_file()
 
 
-def read_file(path: Path, *, as_json: bool, bytes_max: int = BYTES_MAX) -> bytes:
+def file_limits() -> Limits:
+    """How large a definition may be: as pawl.toml says, or as large as by default."""
+    ctx = click.get_current_context(silent=True)
+    settings: Settings = (None if ctx is None else ctx.find_root().obj) or NOTHING
+    steps = settings.limit("steps")
+    nodes = max(NODES_MAX, steps * STEP_NODES)
+    return Limits(bytes_max=settings.limit("bytes"), steps_max=steps, nodes_max=nodes)
+
+
+def read_file(path: Path, *, as_json: bool, bytes_max: int | None = None) -> bytes:
     """The bytes of a file, at most one more than may be read; or a clear end."""
+    most = file_limits().bytes_max if bytes_max is None else bytes_max
     if not path.is_file():
         message = f"{path} is not a regular file"
         fail("cli.unreadable", message, exit_code=NOT_FOUND, as_json=as_json)
     try:
         with path.open("rb") as file:
-            return file.read(bytes_max + 1)
+            return file.read(most + 1)
     except OSError as error:
         message = f"cannot read {path}: {error.strerror}"
         fail("cli.unreadable", message, exit_code=NOT_FOUND, as_json=as_json)

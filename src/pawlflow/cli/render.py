@@ -17,13 +17,14 @@ from pawlflow.cli.lines import (
     history_lines,
     lines_for,
     short,
-    trace_lines,
 )
+from pawlflow.cli.trace_lines import trace_lines
 from pawlflow.cli.tree import SYMBOLS, instance_tree, line, took_text
 
 __all__ = [
     "batches_table",
     "history_lines",
+    "instance_lines",
     "instance_tree",
     "instances_table",
     "lines_cut",
@@ -33,7 +34,10 @@ __all__ = [
     "why_text",
 ]
 
+SCREEN_WIDTH: Final = 80
+GAP: Final = 2  # between two columns
 ID_WIDTH: Final = 36  # a UUID
+ID_WIDTH_MIN: Final = 16  # of a shortened one; a narrower terminal cuts other columns
 ID_WIDTH_BESIDE: Final = 24  # up to here a row of 80 columns has room for the workflow too
 SHOWS_WIDTH: Final = 30
 
@@ -57,31 +61,73 @@ def why_text(told: Mapping[str, Any]) -> RenderableType:
     return Group(title, chain, ending)
 
 
-def instances_table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """The instances of `ls`; the tenant is told where there are several."""
+def instances_table(rows: Iterable[Mapping[str, Any]], width: int = SCREEN_WIDTH) -> Table:
+    """The instances of `ls` on a terminal; the tenant is told where there are several."""
     kept = list(rows)
     tenants = len({row["tenant"] for row in kept}) > 1
     # Beside long ids there is no room for names: the workflow goes below its id.
     stacked = max((len(row["id"]) for row in kept), default=0) > ID_WIDTH_BESIDE
-    table = bare_table("INSTANCE")
-    for name in ["WORKFLOW"] * (not stacked) + ["TENANT"] * tenants:
-        table.add_column(name, overflow="fold")
-    table.add_column("STATE", no_wrap=True)
-    table.add_column("STARTED", no_wrap=True)
-    table.add_column("TOOK", no_wrap=True, justify="right")
-    for row in kept:
-        rollback = "" if row["rollback"] == "none" else f" ↩ {row['rollback']}"
-        symbol, style = SYMBOLS[row["state"]]
-        workflow = Text(f"{clean(row['workflow'])} v{row['version']}")
-        first = whole_id(row["id"])
-        table.add_row(
-            *([Text.assemble(first, "\n  ", workflow)] if stacked else [first, workflow]),
-            *([Text(clean(row["tenant"]))] if tenants else []),
-            Text(f"{symbol} {row['state']}{rollback}", style=style),
-            Text(moment(row["started_at"])),
-            Text(took_text(row["started_at"], row["closed_at"], None)),
-        )
+    made = [instance_cells(row) for row in kept]
+    beside = ("workflow",) * (not stacked) + ("tenant",) * tenants
+    columns = ("id", *beside, "state", "started", "took")
+    taken = sum(GAP + max(len(cells[name]) for cells in (TITLES, *made)) for name in columns[1:])
+    table = bare_table(TITLES["id"])
+    for name in columns[1:]:
+        folds = name in beside
+        side: Any = "right" if name == "took" else "left"
+        overflow: Any = "fold" if folds else "ellipsis"
+        table.add_column(TITLES[name], no_wrap=not folds, overflow=overflow, justify=side)
+    for row, cells in zip(kept, made, strict=True):
+        first = Text(shortened(cells["id"], max(ID_WIDTH_MIN, width - taken)), style="bold")
+        below = [Text.assemble(first, "\n  ", cells["workflow"])] if stacked else [first]
+        rest = [Text(cells[name]) for name in columns[1:]]
+        rest[len(beside)].stylize(SYMBOLS[row["state"]][1])
+        table.add_row(*below, *rest)
     return table
+
+
+def instance_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The same in a pipe: a line for each, however long its id is, and nothing is left out."""
+    kept = [instance_cells(row) for row in rows]
+    tenants = len({cells["tenant"] for cells in kept}) > 1
+    names = [name for name in TITLES if tenants or name != "tenant"]
+    widths = {name: max(len(cells[name]) for cells in (TITLES, *kept)) for name in names}
+    return [
+        (" " * GAP).join(f"{cells[name]:<{widths[name]}}" for name in names).rstrip()
+        for cells in (TITLES, *kept)
+    ]
+
+
+TITLES: Final = {
+    "id": "INSTANCE",
+    "workflow": "WORKFLOW",
+    "tenant": "TENANT",
+    "state": "STATE",
+    "started": "STARTED",
+    "took": "TOOK",
+}
+
+
+def instance_cells(row: Mapping[str, Any]) -> dict[str, str]:
+    """What a list says of an instance."""
+    rollback = "" if row["rollback"] == "none" else f" ↩ {row['rollback']}"
+    paused = ", paused" if row.get("paused") else ""
+    return {
+        "id": clean(row["id"]),
+        "workflow": f"{clean(row['workflow'])} v{row['version']}",
+        "tenant": clean(row["tenant"]),
+        "state": f"{SYMBOLS[row['state']][0]} {row['state']}{paused}{rollback}",
+        "started": moment(row["started_at"]),
+        "took": took_text(row["started_at"], row["closed_at"], None),
+    }
+
+
+def shortened(text: str, width: int) -> str:
+    """A long id without its middle: its ends tell it from others, and it stays on its line."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def reviews_table(rows: Iterable[Mapping[str, Any]]) -> Table:

@@ -15,6 +15,7 @@ from pawlflow.cli.lines import short
 from pawlflow.cli.look import story_in
 from pawlflow.cli.output import CONFLICT, NOT_FOUND, USAGE, note, print_json
 from pawlflow.cli.session import Session, head_of, person, reading, session
+from pawlflow.cli.typed import typed
 from pawlflow.cli.values import json_of
 from pawlflow.engine.clock import SystemClock
 from pawlflow.kernel.heads import LATE
@@ -92,7 +93,7 @@ def show(key: str, step: str | None, **options: Any) -> None:
     seen, told = tell(story), why_of(story, SystemClock().now(), about=name)
     unit = seen.state.named(name)
     waiting = {} if unit is None or late is not None else show_waiting(seen, unit)
-    hints = hints_for(review, seen)
+    hints = [typed(hint) for hint in hints_for(review, seen)]
     shown = {
         "input": value_of(seen.state.input),
         "ladder": ladders(story).get(name, []),
@@ -224,7 +225,12 @@ def tell_if_asked_again(here: Session, before: Review | None, verb: Verb) -> Non
     with reading(here) as store:
         after = open_review(here, store, before.cell.key, before.step)
     if after is not None and after.kind == before.kind and after.since != before.since:
-        note(f"what it approves had changed, so it asks again: pawl review show {id_of(after)}")
+        note(f"what it approves had changed, so it asks again: {show_command(after)}")
+
+
+def show_command(review: Review) -> str:
+    """How to look at a review."""
+    return f"pawl review show {quote(id_of(review))}"
 
 
 def open_review(here: Session, store: Store, instance: str, step: str) -> Review | None:
@@ -242,10 +248,12 @@ def refuse_others(here: Session, review: Review | None, verb: Verb) -> None:
         message = f"{instance} was put aside: pawl dlq ls, then pawl dlq redrive or discard"
         here.end("cell.quarantined" if verb == "claim" else "approval.not_open", message, CONFLICT)
     if review.kind == "effect.orphaned":
-        message = f"{id_of(review)} has happened already: pawl review settle {id_of(review)}"
+        settle = f"pawl review settle {quote(id_of(review))} --comment TEXT"
+        message = f"{id_of(review)} has happened already: {settle}"
         here.end("approval.not_open", message, CONFLICT)
     if verb != "claim":
-        way = f"pawl resume|retry|reassign {instance} {review.step}, or pawl cancel"
+        target = f"{instance} {quote(review.step)}"
+        way = f"`pawl resume {target}`, `pawl retry {target}` or `pawl cancel {instance}`"
         message = f"{id_of(review)} is no gate but an {review.kind}: {way}"
         here.end("approval.not_open", message, CONFLICT)
 
@@ -278,7 +286,7 @@ def settle(
     with reading(here) as store:
         review = review_at(here, store, key, step)
     if review.kind != "effect.orphaned":
-        message = f"{id_of(review)} is of kind {review.kind}: pawl review show {id_of(review)}"
+        message = f"{id_of(review)} is of kind {review.kind}: {show_command(review)}"
         here.end("review.unknown", message, CONFLICT)
     said: Any = {"by": by or person(), "role": role, "comment": comment}
     made = partial(requests.settle, review.step, here.tenant, **said)

@@ -1,14 +1,15 @@
-"""`pawl run FILE|NAME`: start, show it live, print its output."""
+"""`pawl run FILE|NAME|MODULE:FLOW`: start, show it live, print its output."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pawlflow.app import path_of
+from pawlflow.app import considerate
 from pawlflow.cli.ending import follow_to_end
-from pawlflow.cli.executors import Executors, executors_of, stubs_in
+from pawlflow.cli.executors import Executors, executors_of, secrets_in, stubs_in
 from pawlflow.cli.follow import OwnedError, Task, drive, see_through
+from pawlflow.cli.modules import with_steps
 from pawlflow.cli.screen import screen_for
 from pawlflow.cli.session import Session, person, reading, session
 from pawlflow.cli.starting import Order, admitted, order_of, start_by_mail
@@ -19,11 +20,12 @@ from pawlflow.runs import Run
 
 
 @click.command(help="Start a workflow, show it live, print its output; exit 1 if it failed.")
-@click.argument("workflow", metavar="FILE|NAME")
+@click.argument("workflow", metavar="FILE|NAME|MODULE:FLOW")
 @click.option("--input", "given", metavar="JSON|@FILE", help="The instance's input; default {}.")
 @click.option("--id", "key", help="The instance's id; the same id and input start it once.")
 @click.option("--worker", metavar="MODULE", help="A module (or .py file) of @step functions.")
 @click.option("--stubs", type=click.Path(path_type=Path), help="Answers in place of executors.")
+@click.option("--secrets", type=click.Path(path_type=Path), help="A file, or folder, of secrets.")
 @click.option("--by", help="Who starts it; default the user of this terminal.")
 @click.option("--timeout", metavar="5m", help="Leave after this time, with 75; it goes on later.")
 def command(  # noqa: PLR0913  # its options
@@ -32,6 +34,7 @@ def command(  # noqa: PLR0913  # its options
     key: str | None,
     worker: str | None,
     stubs: Path | None,
+    secrets: Path | None,
     by: str | None,
     timeout: str | None,
     **options: Any,
@@ -43,13 +46,14 @@ def command(  # noqa: PLR0913  # its options
     order = order_of(here, workflow, key, value, by or person())
     admitted(here, order)
     executors = executors_for(here, order, worker, stubs)
+    executors.secrets = secrets_in(here, secrets)
     task = Task(here, order.key, executors, screen_for(err=True, quiet=here.as_json))
     follow_to_end(task, start_and_follow(task, order), seconds)
 
 
 def executors_for(here: Session, order: Order, worker: str | None, stubs: Path | None) -> Executors:
     """Whoever carries out the steps of this run."""
-    executors = executors_of(here, worker)
+    executors = with_steps(executors_of(here, worker), order.chosen)
     if stubs is not None:
         chosen = order.chosen
         known = (chosen.workflow, *chosen.unpublished[1:])
@@ -64,7 +68,7 @@ def executors_for(here: Session, order: Order, worker: str | None, stubs: Path |
 async def start_and_follow(task: Task, order: Order) -> dict[str, Any]:
     """Start it in this process, or by mail where another drives the store."""
     here = task.here
-    pawl = Pawl(here.url, tenant=here.tenant)
+    pawl = Pawl(considerate(here.url), tenant=here.tenant)
     for workflow in order.chosen.unpublished:
         pawl.add(workflow)
     pawl.unscheduled += order.chosen.schedules
@@ -81,6 +85,5 @@ async def start_and_follow(task: Task, order: Order) -> dict[str, Any]:
     try:
         return await drive(task, begin, pawl)
     except OwnedError:
-        assert path_of(here.url) is not None  # what is in memory has no other owner
         start_by_mail(here, order)
         return await see_through(task)

@@ -14,6 +14,7 @@ from pawlflow.cli.lines import clean, short
 from pawlflow.cli.output import CONFLICT, USAGE, count, note, print_json
 from pawlflow.cli.session import Session, person, reading, refuse, session
 from pawlflow.cli.system import system_state
+from pawlflow.cli.typed import typed
 from pawlflow.cli.values import moment_in
 from pawlflow.engine.clock import SystemClock
 from pawlflow.engine.system.schedules import between
@@ -117,7 +118,7 @@ def put_schedule(told: dict[str, Any]) -> None:
         why = f" [{missed['code']}]" if missed["code"] else ""
         click.echo(f"  missed    from {missed['first_at'][:16]}Z{why}")
     for at, each in enumerate(told["recent"]):
-        state = each["state"] or "not started: see pawl dlq ls"
+        state = each["state"] or typed("not started: see pawl dlq ls")
         click.echo(f"  {'' if at else 'started':<9} {each['id']}  {state}")
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 
 from pawlflow.cli.output import print_json
+from pawlflow.cli.settings import settings_schema
 from pawlflow.definition.schema import schedule_schema, workflow_schema
 from pawlflow.projections.event_schema import events_schema
 from pawlflow.testing.scenario import scenario_schema
@@ -15,13 +16,14 @@ SCHEMAS: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "scenario": scenario_schema,
     "schedule": schedule_schema,
     "events": events_schema,
+    "settings": settings_schema,
 }
 
 
 @click.command(
     help="Print the JSON Schema of a document kind, for editors: "
     "`# yaml-language-server: $schema=pawl-workflow.json`; "
-    "or of what `history --json` prints: `pawl schema events`."
+    "or of what `history --json` prints: `pawl schema events`; or of pawl.toml: `settings`."
 )
 @click.argument("kind", type=click.Choice(list(SCHEMAS)), default="workflow")
 def command(kind: str, **_: Any) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
@@ -13,6 +13,7 @@ from rich.progress import Progress as Bars
 
 from pawlflow.cli.output import note
 from pawlflow.cli.render import instance_tree, lines_for
+from pawlflow.cli.typed import typed, typed_waiting
 from pawlflow.engine.clock import SystemClock
 
 PIPE_WIDTH: Final = 200  # nothing is cut where nobody's terminal ends
@@ -90,6 +91,7 @@ class LiveTree(Nowhere):
 
     def __init__(self, *, err: bool) -> None:
         self.clock = SystemClock()
+        self.command = click.get_current_context(silent=True)  # of whom the picture is
         self.shown: Shown | None = None
         self.live = Live(
             console=console(err=err),
@@ -106,16 +108,17 @@ class LiveTree(Nowhere):
 
     def say(self, words: str) -> None:
         """Say it above the picture."""
-        self.live.console.print(f"note: {words}")
+        self.live.console.print(f"note: {typed(words)}")
 
     def picture(self) -> RenderableType:
         """The instance as it was last seen, at this moment."""
-        return "" if self.shown is None else instance_tree(self.shown, self.clock.now())
+        with nullcontext() if self.command is None else self.command.scope(cleanup=False):
+            return "" if self.shown is None else instance_tree(self.shown, self.clock.now())
 
     def update(self, shown: Shown) -> None:
         """Keep it for the next picture."""
         first = self.shown is None
-        self.shown = shown
+        self.shown = typed_waiting(shown)
         if first:
             self.live.refresh()
 

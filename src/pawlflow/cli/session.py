@@ -1,7 +1,5 @@
 """A verb's session: which store, whose instances, and how it ends when something is wrong."""
 
-import logging
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,12 +9,13 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from pawlflow.app import DEFAULT_URL, open_store, path_of
+from pawlflow.app import DEFAULT_URL, is_there, open_store, shown
 from pawlflow.cli.output import (
     CONFLICT,
     INVALID,
     NOT_FOUND,
     TRY_AGAIN,
+    UNREACHABLE,
     USAGE,
     fail,
     print_findings,
@@ -42,6 +41,7 @@ TENANT_MAX: Final = 128
 # What is neither refused nor broken; all other codes end with 5.
 EXITS: Final = {
     **dict.fromkeys(("instance.id", "store.url", "tenant.bad", "event.name"), USAGE),
+    "store.driver": USAGE,
     **dict.fromkeys(("time.bad", "schedule.name"), USAGE),
     **dict.fromkeys(("where.invalid", "where.unknown", "where.unindexed"), USAGE),
     "effect.no_executor": INVALID,
@@ -55,6 +55,7 @@ EXITS: Final = {
     **dict.fromkeys(
         ("store.busy", "store.full", "engine.overloaded", "shard.elsewhere"), TRY_AGAIN
     ),
+    "store.unreachable": UNREACHABLE,
 }
 
 
@@ -74,7 +75,6 @@ class Session(msgspec.Struct, frozen=True):
 def session(options: Mapping[str, Any]) -> Session:
     """The session of a verb, from its global options."""
     as_json = bool(setting("as_json", options.get("as_json")))
-    log_as_asked(as_json=as_json)
     if setting("url", options.get("url")):
         message = "there is no server in this version: use --db, and leave --url and PAWL_URL out"
         fail("cli.not_yet", message, exit_code=USAGE, as_json=as_json)
@@ -84,21 +84,6 @@ def session(options: Mapping[str, Any]) -> Session:
         message = f"{tenant[:TENANT_MAX]!r} is no tenant: 1 to {TENANT_MAX} printable characters"
         fail("tenant.bad", message, exit_code=USAGE, as_json=as_json)
     return Session(url, Tenant(tenant), as_json)
-
-
-def log_as_asked(*, as_json: bool) -> None:
-    """Logs are for those who ask: PAWL_LOG=debug, info, warning or error."""
-    wanted = os.environ.get("PAWL_LOG", "").upper()
-    levels = logging.getLevelNamesMapping()
-    log = logging.getLogger("pawl")
-    if not wanted:
-        if not log.handlers:
-            log.addHandler(logging.NullHandler())
-    elif wanted not in levels:
-        message = f"PAWL_LOG={wanted.lower()} is no level: use debug, info, warning or error"
-        fail("cli.usage", message, exit_code=USAGE, as_json=as_json)
-    else:
-        logging.basicConfig(level=levels[wanted], stream=sys.stderr)
 
 
 @contextmanager
@@ -122,9 +107,8 @@ def told(here: Session) -> Iterator[None]:
 def reading(here: Session) -> Iterator[Store]:
     """A store that exists, to look at or to post to. Nothing is made."""
     with told(here):
-        path = path_of(here.url)
-        if path is None or not path.exists() or (path.is_file() and not path.stat().st_size):
-            where = here.url if path is None else path
+        if not is_there(here.url):
+            where = shown(here.url).removeprefix("sqlite:///")
             message = (
                 f"there is no store at {where}: `pawl start` and `pawl run` make one; "
                 "--db or PAWL_DB names another"
@@ -152,7 +136,7 @@ def unknown_instance(here: Session, store: Store, key: str) -> NoReturn:
     ids = [head.cell.key for head in known]
     close = get_close_matches(key, ids, n=3) or [each for each in ids if each.startswith(key)][:3]
     hint = f"did you mean {' or '.join(close)}?" if close else "`pawl ls` lists them"
-    message = f"no instance {key!r} of tenant {here.tenant!r} in {here.url}: {hint}"
+    message = f"no instance {key!r} of tenant {here.tenant!r} in {shown(here.url)}: {hint}"
     here.end("instance.unknown", message)
 
 

@@ -15,7 +15,7 @@ from pawlflow.projections.plain import time_told
 
 
 @click.command(help="Start a workflow, print the instance's id, and return.")
-@click.argument("workflow", metavar="FILE|NAME")
+@click.argument("workflow", metavar="FILE|NAME|MODULE:FLOW")
 @click.option("--input", "given", metavar="JSON|@FILE", help="The instance's input; default {}.")
 @click.option("--id", "key", help="The instance's id; the same id and input start it once.")
 @click.option("--at", metavar="TIME|+DURATION", help="Not before: 2026-11-15T06:00Z, or +10m.")

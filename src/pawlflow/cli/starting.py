@@ -6,6 +6,8 @@ import msgspec
 
 from pawlflow import requests
 from pawlflow.app import open_store, request
+from pawlflow.cli.editions import note_changed
+from pawlflow.cli.modules import in_module, is_module
 from pawlflow.cli.session import Session, reading, refuse, told
 from pawlflow.cli.workflows import Chosen, by_name, in_file, is_file, note_unknown_children
 from pawlflow.definition.shape import Schedule, Workflow
@@ -30,8 +32,11 @@ class Order(msgspec.Struct, frozen=True):
 def order_of(here: Session, given: str, key: str | None, value: Any, by: str) -> Order:
     """Find the workflow, and give the instance an id if it has none."""
     with told(here):
-        if is_file(given):
+        if is_module(given):
+            chosen = in_module(here, given, value)
+        elif is_file(given):
             chosen = in_file(here, given)
+            note_changed(here, chosen.unpublished)
         else:
             with reading(here) as store:
                 chosen = by_name(here, store, given)

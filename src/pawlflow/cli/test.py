@@ -13,8 +13,10 @@ import click
 import msgspec
 from click.core import ParameterSource
 
+from pawlflow.app import postgres
 from pawlflow.cli.documents import Loaded, load_path
 from pawlflow.cli.output import (
+    CONFLICT,
     FAILED,
     INVALID,
     NOT_FOUND,
@@ -26,10 +28,14 @@ from pawlflow.cli.output import (
     read_file,
     setting,
 )
+from pawlflow.cli.session import EXITS
 from pawlflow.definition.finding import Finding
+from pawlflow.store.port import StoreError
+from pawlflow.store.postgres_url import is_postgres
 from pawlflow.testing.crashes import crash_everywhere
 from pawlflow.testing.runner import HostOn, InvalidScenarioError, Result, on_file, run_scenario
 from pawlflow.testing.scenario import Scenario
+from pawlflow.testing.telling_results import told
 
 
 @click.command(help="Run scenarios in virtual time. Exit 0 all passed, 1 some failed, 3 invalid.")
@@ -85,10 +91,10 @@ def is_wanted(path: Path, paths: tuple[str, ...], *, as_json: bool) -> bool:
 
 @contextmanager
 def chosen_host(*, as_json: bool) -> Iterator[HostOn | None]:
-    """Where scenarios run: in memory, or by --db sqlite:... on new files in a folder of their own.
+    """Where scenarios run: in memory, on new files by --db sqlite:..., or in a schema of their own.
 
-    The database that is named is never touched: a scenario needs one that is empty. PAWL_DB is for
-    other verbs.
+    What the database that is named holds is never touched: a scenario needs an empty store. PAWL_DB
+    is for other verbs.
     """
     url = typed_url()
     if url in (None, "memory:", "memory://"):
@@ -96,9 +102,29 @@ def chosen_host(*, as_json: bool) -> Iterator[HostOn | None]:
     elif url.startswith("sqlite:"):
         with TemporaryDirectory(prefix="pawl-test-") as folder:
             yield on_file(Path(folder) / "pawl.db")
+    elif is_postgres(url):
+        with told_store(as_json=as_json), server().on_server(url) as host:
+            yield host
     else:
-        message = f"{url!r} is no store: use memory: or sqlite:"
+        message = f"{url!r} is no store: use memory:, sqlite: or postgresql://..."
         fail("store.url", message, exit_code=2, as_json=as_json)
+
+
+def server() -> Any:
+    """How scenarios run on a server, with the driver for it."""
+    postgres()
+    from pawlflow.testing import on_server
+
+    return on_server
+
+
+@contextmanager
+def told_store(*, as_json: bool) -> Iterator[None]:
+    """A store that cannot be used ends the verb."""
+    try:
+        yield
+    except StoreError as error:
+        fail(error.code, str(error), exit_code=EXITS.get(error.code, CONFLICT), as_json=as_json)
 
 
 def typed_url() -> str | None:
@@ -186,23 +212,8 @@ def file_names(results: list[Result]) -> list[str]:
 def print_result(result: Result) -> None:
     """A line per scenario; on failure, expected against actual."""
     mark = click.style("PASS", fg="green") if result.passed else click.style("FAIL", fg="red")
-    crashes = f", {result.crashes} crash points" if result.crashes else ""
-    sampled = " (a seeded sample; --crash-all tries all)" if result.sampled else ""
-    click.echo(f"{mark} {result.name} ({count(result.turns, 'turn')}{crashes}{sampled})")
-    for refused in result.refused:
-        click.echo(f"  note: {refused}")
-    if result.passed:
-        return
-    click.echo(f"  {result.file}")
-    for found in result.failures:
-        click.echo("  " + found.message.replace("\n", "\n  "))
-    if result.failure is not None:
-        step = result.failure["step"] or "the workflow"
-        why = f"{step}: {result.failure['message']} [{result.failure['code']}]"
-        click.echo(f"  the instance ended because of {why}")
-    if result.open_steps:
-        still = ", ".join(f"{step} {status}" for step, status in result.open_steps.items())
-        click.echo(f"  the run ended with open steps: {still}")
+    for line in told(result, mark):
+        click.echo(line)
 
 
 def summarise(results: list[Result], invalid: list[Finding], *, as_json: bool) -> None:
@@ -211,8 +222,8 @@ def summarise(results: list[Result], invalid: list[Finding], *, as_json: bool) -
     failed = len(results) - passed
     if as_json:
         scenarios = [as_dict(result) for result in results]
-        told = {"passed": passed, "failed": failed, "scenarios": scenarios}
-        print_json({**told, "findings": invalid} if invalid else told)
+        counted = {"passed": passed, "failed": failed, "scenarios": scenarios}
+        print_json({**counted, "findings": invalid} if invalid else counted)
         return
     click.echo(f"{passed} passed, {failed} failed")
     if invalid:

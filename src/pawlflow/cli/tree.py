@@ -20,8 +20,10 @@ from pawlflow.cli.lines import (
     span,
     step_of,
 )
+from pawlflow.cli.typed import typed
 
 BAR_WIDTH: Final = 40  # half a terminal of 80 columns
+LOG_MAX: Final = 3  # lines of a step; `show --step` has all
 SMALL_BAR_WIDTH: Final = 16  # beside a name and its counts
 CHILD_BAR_WIDTH: Final = 8  # beside an id that is there to be copied
 STEPS_MAX: Final = 50  # more than a screen; a larger instance shows what is open or went wrong
@@ -274,7 +276,9 @@ def doing(step: Shown, now: int | None) -> str:
         case "failed" | "cancelled":
             return f"{state} {took}" if took else state
         case "running":
-            return f"running {took}{limit(until, ', until ', now)}"
+            kept = step.get("checkpoint")
+            at = f", kept {clean(kept['name'])} ({kept['count']:,})" if kept else ""
+            return f"running {took}{at}{limit(until, ', until ', now)}"
         case "waiting":
             return f"{WAITS.get(step.get('kind', ''), 'waiting')}{limit(until, ', until ', now)}"
         case "backoff":
@@ -310,7 +314,10 @@ def step_below(step: Shown) -> list[str]:
     given = None if "items" in step else step["result"]  # the items say it
     if not lines and given not in (None, {}, [], ""):
         lines = [short(given)]
-    return lines + ([f"undo: {error_text(step['undo_error'])}"] if step.get("undo_error") else [])
+    lines += [f"undo: {error_text(step['undo_error'])}"] if step.get("undo_error") else []
+    wrote = step.get("log", [])
+    lines += [f"… {len(wrote) - LOG_MAX:,} lines of log before"] if len(wrote) > LOG_MAX else []
+    return lines + [f"| {short(said)}" for said in wrote[-LOG_MAX:]]
 
 
 # What it waits for
@@ -329,7 +336,8 @@ def waiting_section(shown: Shown, now: int | None) -> list[RenderableType]:
         if wait.get("hint"):
             rows.append(Padding(Text(clean(wait["hint"]), style="cyan"), (0, 0, 0, 2)))
     if len(waits) > WAITING_MAX:
-        rows.append(line((f"and {len(waits) - WAITING_MAX:,} more wait: pawl review ls", "dim")))
+        more = typed(f"and {len(waits) - WAITING_MAX:,} more wait: pawl review ls")
+        rows.append(line((more, "dim")))
     return [Text(""), *rows] if rows else []
 
 
@@ -345,6 +353,8 @@ def waited(wait: Shown) -> str:
             return f"waits for {clean(wait.get('event', 'an event'))}"
         case "timer":
             return "sleeps"
+        case "executor":
+            return f"waits for somebody who carries out {clean(wait['effect'])}"
         case "budget":
             return f"is held by the budget: {held_text(wait)}"
         case _:

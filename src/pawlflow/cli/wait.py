@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from pawlflow.cli.ending import conclude, follow_to_end
-from pawlflow.cli.executors import executors_of, stubs_in
+from pawlflow.cli.executors import executors_of, secrets_in, stubs_in
 from pawlflow.cli.follow import Task, see_through, shown_now
 from pawlflow.cli.screen import screen_for
 from pawlflow.cli.session import head_of, reading, session
@@ -21,13 +21,20 @@ from pawlflow.model.ids import Digest, InstanceId
 @click.option("--timeout", metavar="5m", help="Leave after this time, with 75.")
 @click.option("--worker", metavar="MODULE", help="A module (or .py file) of @step functions.")
 @click.option("--stubs", type=click.Path(path_type=Path), help="Answers in place of executors.")
-def command(
-    key: str, timeout: str | None, worker: str | None, stubs: Path | None, **options: Any
+@click.option("--secrets", type=click.Path(path_type=Path), help="A file, or folder, of secrets.")
+def command(  # its options
+    key: str,
+    timeout: str | None,
+    worker: str | None,
+    stubs: Path | None,
+    secrets: Path | None,
+    **options: Any,
 ) -> None:
     """End as the instance ends: 0 completed, 1 failed or cancelled, 75 not yet."""
     here = session(options)
     seconds = seconds_of(here, timeout)
     executors = executors_of(here, worker)
+    executors.secrets = secrets_in(here, secrets)
     with reading(here) as store:
         head = head_of(here, store, key)
         if head.closed_at is not None:

@@ -9,9 +9,10 @@ import msgspec
 
 from pawlflow.cli.family import Family
 from pawlflow.cli.look import story_in
-from pawlflow.cli.output import note, undriven
+from pawlflow.cli.output import note, undriven, warn
 from pawlflow.cli.screen import Screen, screen_for
 from pawlflow.cli.session import CLOSED, Session, head_of, reading, session
+from pawlflow.projections.alerts import alert_words, alerts_said
 from pawlflow.projections.cloudevents import cloud_events
 from pawlflow.projections.history import Teller
 from pawlflow.projections.reading import catch_up
@@ -35,6 +36,8 @@ def command(key: str, cloudevents: bool, **options: Any) -> None:
             return
         if store.facts()["owner"] is None and head_of(here, store, key).closed_at is None:
             note(undriven(key))
+        for alert in alerts_said(store, here.tenant).alerts:
+            warn(alert_words(alert))
         with screen_for(err=False) as screen:
             watch_family(Family(store, story_in(here, store, key)), screen)
 

@@ -1,11 +1,11 @@
 """The workflow a verb is about: in a file, or published under a name."""
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from pawlflow.app import path_of
+from pawlflow.app import is_there
 from pawlflow.children import published_plan, with_children
 from pawlflow.cli.documents import load_path
 from pawlflow.cli.output import NOT_FOUND, USAGE, find_files, is_yaml, note
@@ -27,6 +27,7 @@ class Chosen(msgspec.Struct, frozen=True):
     plan: Plan
     unpublished: tuple[Workflow, ...] = ()
     schedules: tuple[Schedule, ...] = ()
+    steps: tuple[Any, ...] = ()  # functions that a flow brought along
 
 
 def is_file(given: str) -> bool:
@@ -110,9 +111,8 @@ def with_published(store: Store, tenant: Tenant, workflow: Workflow) -> tuple[Wo
 def note_unknown_children(here: Session, chosen: Chosen) -> None:
     """Say which children nobody knows yet: they may still be published before they are needed."""
     known = {str(each.name): plan_of(definition_bytes(each)) for each in chosen.unpublished}
-    path = path_of(here.url)
     published: set[str] = set()
-    if path is not None and path.exists() and path.stat().st_size:
+    if is_there(here.url):
         with reading(here) as store:
             published = {each.name for each in store.published(here.tenant)}
     every = with_children(chosen.plan, lambda name: known.get(name))  # noqa: PLW0108  # for mypy

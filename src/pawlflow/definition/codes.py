@@ -182,7 +182,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     ),
     "lint.undo": (
         "A failure would undo other steps, but leave what this one changed.",
-        "Add undo, or mutates: false if the step only reads.",
+        "Add undo, mutates: false if the step only reads, or irreversible: true if nothing can.",
     ),
     "lint.undo_both": (
         "A step has an undo and an entry in compensation; the undo is used.",

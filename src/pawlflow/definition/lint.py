@@ -10,6 +10,8 @@ from pawlflow.definition.report import Report, listing
 # Spec 003, guideline 5: "Keep workflows under 10 steps".
 STEPS_ADVISED = 10
 
+UNDOABLE = ("run", "agent", "workflow")  # kinds of step that change something in the world
+
 # Fields that do nothing on some kinds of step.
 USED_BY: dict[str, frozenset[str]] = {
     "action": frozenset({"agent"}),
@@ -162,15 +164,20 @@ def warn_unused(step: StepDraft, field: str, where: str, report: Report) -> None
 
 
 def lint_undo(step: StepDraft, report: Report) -> None:
-    """Where failures compensate, a change that nothing undoes stays behind."""
+    """Where failures compensate, a change that nothing undoes stays behind.
+
+    Who declares a step irreversible has said so. A child that completed stays completed.
+    """
     found = step.fields
-    changes = step.kind in ("run", "agent") and found.get("mutates", True)
-    if changes and "undo" not in found and "undo" not in step.node.value:
+    changes = step.kind in UNDOABLE and found.get("mutates", True)
+    known = found.get("irreversible") or "undo" in found or "undo" in step.node.value
+    if changes and not known:
+        child = "the child of " if step.kind == "workflow" else ""
         report.warning(
             step.node.place,
             "lint.undo",
-            f"step {step.name!r} changes something that a compensation would not undo",
-            "add undo, or mutates: false if it only reads",
+            f"{child}step {step.name!r} changes something that a compensation would not undo",
+            "add undo, mutates: false if it only reads, or irreversible: true if nothing can be",
         )
 
 
