@@ -14,6 +14,7 @@ DEMO := $(WORK).venv-demo
 PEERS := $(WORK).venv-bench
 CACHE := $(if $(WORK),$(WORK)cache,$(CURDIR)/.cache)
 TOP := $(if $(WORK),,$(CURDIR)/)
+SITE := $(if $(WORK),$(WORK)site,$(CURDIR)/site)
 PY := $(VENV)/bin/python
 PIP := -m pip --disable-pip-version-check --quiet
 
@@ -37,7 +38,7 @@ export BENCH_OUT := $(if $(WORK),$(WORK)bench,$(CURDIR)/bench/out)
 PYTEST := -m pytest -o cache_dir="$(CACHE)/pytest"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench peers nightly lock clean _python
+.PHONY: help setup demo check test docs bench peers nightly lock clean _python
 .DELETE_ON_ERROR:
 
 help: ## list the verbs
@@ -71,6 +72,9 @@ test: $(DEV_SELF) ## all tests but the slow ones, with the coverage gates
 	$(PY) -m coverage report --fail-under=100 --include='*/pawlflow/model/*,*/pawlflow/definition/*,*/pawlflow/kernel/*'
 	$(PY) -m coverage report --fail-under=90 --omit='*/pawlflow/model/*,*/pawlflow/definition/*,*/pawlflow/kernel/*'
 
+docs: $(DEV_SELF) ## build the documentation as a site, in site/; it needs no network
+	$(PY) docs/build.py "$(SITE)"
+
 bench: $(DEV_SELF) $(PEER_DEPS) ## measure, beside DBOS; bench/README.md says how to read the figures
 	$(PY) -m bench
 
@@ -78,7 +82,7 @@ peers: $(PEER_DEPS) ## install the engine we are measured against, in .venv-benc
 	@echo 'Ready: $(BENCH_PEER)'
 
 nightly: HYPOTHESIS_PROFILE = nightly
-nightly: $(DEV_SELF) ## everything: slow tests, 20,000 examples per property, fuzzing, figures
+nightly: $(DEV_SELF) ## everything: slow tests, the wheel in an empty environment, 20,000 examples per property, fuzzing
 	$(PY) $(PYTEST) -n $(JOBS) -m 'slow or not slow' -o timeout=7200
 	for target in tests/fuzz/fuzz_*.py; do $(PY) $$target -atheris_runs=$(FUZZ_RUNS) || exit 1; done
 	$(PY) -m bench.kernel --gate
@@ -88,11 +92,11 @@ COMPILE = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 -
 lock: $(DEV_SELF) ## bring requirements/*.txt up to date (LOCK=--upgrade for newer versions)
 	$(COMPILE) pyproject.toml --output-file requirements/core.txt >/dev/null
 	$(COMPILE) --group build --output-file requirements/build.txt >/dev/null
-	$(COMPILE) pyproject.toml --group dev --group build --output-file requirements/dev.txt >/dev/null
+	$(COMPILE) pyproject.toml --group dev --group build --group docs --output-file requirements/dev.txt >/dev/null
 	$(COMPILE) --group peers --output-file requirements/peers.txt >/dev/null
 
 clean: ## remove environments, caches and build results
-	rm -rf "$(VENV)" "$(DEMO)" "$(PEERS)" "$(CACHE)" "$(BENCH_OUT)" build dist
+	rm -rf "$(VENV)" "$(DEMO)" "$(PEERS)" "$(CACHE)" "$(BENCH_OUT)" "$(SITE)" build dist
 
 # Environments. Dependencies come with hashes; the package itself is built by the locked build tools.
 _python:

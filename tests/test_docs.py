@@ -1,7 +1,8 @@
 """What the documents say is run: every YAML example is checked or played, every link followed.
 
-Python is quoted from examples/python, whose files tests/test_examples_python.py runs; and where a
-page sends its reader to a function, the function is there.
+Python is quoted from the programs and tests of the examples: tests/test_examples_python.py and
+tests/test_examples_testing.py run them; and where a page sends its reader to a function, the
+function is there.
 """
 
 import ast
@@ -21,7 +22,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benc
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 POINTER = re.compile(r"`([\w.]+)` in\s+\[[^\]]*\]\(([^)\s]+\.py)\)")
-PYTHON = {path: path.read_text() for path in sorted(ROOT.glob("examples/python/*.py"))}
+PROGRAMS = [*ROOT.glob("examples/python/*.py"), *ROOT.glob("examples/testing/*.py")]
+PYTHON = {path: path.read_text() for path in sorted(PROGRAMS)}
 
 
 class Example(NamedTuple):
@@ -30,7 +32,7 @@ class Example(NamedTuple):
     page: str
     line: int
     kind: str
-    name: str
+    file: str
     text: str
 
 
@@ -38,11 +40,13 @@ def examples(page: str, text: str) -> list[Example]:
     """Find the workflows and scenarios of a page; `yaml no-check` marks one as a mere sketch."""
     found = []
     for fence in FENCE.finditer(text):
+        language, title = re.fullmatch(r"(.*?)(?: title=\"(.*)\")?", fence[1].strip()).groups()
         kind = re.search(r"^kind: (Workflow|Scenario)\b", fence[2], re.MULTILINE)
         name = re.search(r"^metadata: \{name: ([\w-]+)|^ +name: ([\w-]+)", fence[2], re.MULTILINE)
-        if fence[1].strip() == "yaml" and kind and name:
+        if language == "yaml" and kind and name:
             line = text.count("\n", 0, fence.start()) + 1
-            found.append(Example(page, line, kind[1], name[1] or name[2], fence[2]))
+            file = title or f"{name[1] or name[2]}.yaml"
+            found.append(Example(page, line, kind[1], file, fence[2]))
     return found
 
 
@@ -97,7 +101,7 @@ def pawl(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
-ALL = [found for page in PAGES for found in examples(page.name, page.read_text())]
+ALL = [found for page in PAGES for found in examples(str(page.relative_to(ROOT)), page.read_text())]
 
 
 @pytest.mark.parametrize("example", ALL, ids=lambda e: f"{e.page}:{e.line}")
@@ -108,7 +112,7 @@ def test_examples_hold(example, tmp_path):
         return
     for other in ALL:
         if other.page == example.page and other.kind == "Workflow":
-            (tmp_path / f"{other.name}.yaml").write_text(other.text)
+            (tmp_path / other.file).write_text(other.text)
     (tmp_path / "scenario.yaml").write_text(example.text)
     done = pawl("test", "scenario.yaml", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -131,7 +135,7 @@ def test_the_readme_quotes_a_whole_program():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_is_quoted_from_files_that_run(page):
-    """A python block is a piece of a file in examples/python, word for word."""
+    """A python block is a piece of a file in the examples, word for word."""
     assert unquoted(page.read_text(), list(PYTHON.values())) == []
 
 
@@ -153,10 +157,12 @@ def test_the_collector_collects(tmp_path):
     sketch = workflow.replace("yaml", "yaml no-check")
     scenario = "\n```yaml\nkind: Scenario\nmetadata:\n  name: c\n```\n"
     found = examples("p", workflow + sketch + scenario + "```yaml\nsteps: []\n```\n")
-    assert [(e.line, e.kind, e.name) for e in found] == [
-        (1, "Workflow", "a-b"),
-        (10, "Scenario", "c"),
+    assert [(e.line, e.kind, e.file) for e in found] == [
+        (1, "Workflow", "a-b.yaml"),
+        (10, "Scenario", "c.yaml"),
     ]
+    titled = workflow.replace("yaml", 'yaml title="x.yaml"')
+    assert [(e.kind, e.file) for e in examples("p", titled)] == [("Workflow", "x.yaml")]
 
     page = tmp_path / "page.md"
     page.write_text(

@@ -35,6 +35,9 @@ def folder(tmp_path):
     [
         ("README.md", "."),
         ("docs/python.md", "python"),
+        ("docs/flows.md", "python"),
+        ("docs/loops.md", "python"),
+        ("docs/secrets.md", "python"),
         ("docs/events.md", "python"),
         ("docs/operating.md", "python"),
     ],
@@ -70,7 +73,11 @@ def test_every_program_is_run_by_a_page():
     """An example that no page runs is nobody's example."""
     pages = [
         (ROOT / page).read_text()
-        for page in ("README.md", "docs/python.md", "docs/events.md", "docs/operating.md")
+        for page in (
+            *("README.md", "docs/python.md", "docs/flows.md", "docs/loops.md"),
+            "docs/secrets.md",
+            *("docs/events.md", "docs/operating.md"),
+        )
     ]
     commands = " ".join(command for page in pages for command, _ in consoles(page))
     left_out = [path for path in EXAMPLES.glob("python/*.py") if path.name not in commands]

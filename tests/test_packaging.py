@@ -2,7 +2,9 @@
 
 import re
 import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,20 @@ def test_the_wheel_carries_its_types():
     assert (ROOT / package / "py.typed").is_file()
 
 
+def test_the_wheel_ships_what_is_no_module(tmp_path):
+    """Templates, completion scripts, SQL and the demo's workflows are in the wheel."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    [wheel] = tmp_path.glob("*.whl")
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+    source = ROOT / "src"
+    folders = ("cli/templates", "cli/completions", "cli/demo_files", "store/sql")
+    files = [path for name in folders for path in (source / "pawlflow" / name).rglob("*")]
+    wanted = {str(path.relative_to(source)) for path in files if path.is_file()}
+    assert len(wanted) > 30
+    assert wanted - shipped == set()
+
+
 @pytest.mark.parametrize("name", ["build", "core", "dev"])
 def test_locks_are_pinned(name):
     """Every requirement has an exact version and hashes, and nothing says where it came from."""
@@ -101,7 +117,7 @@ def test_locks_are_pinned(name):
     assert registries_in(lock) == []
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("core", []), ("dev", ["build", "dev"])])
+@pytest.mark.parametrize(("name", "wanted"), [("core", []), ("dev", ["build", "dev", "docs"])])
 def test_locks_are_complete(name, wanted):
     """Each lock holds the dependencies it was made from."""
     lock = (ROOT / "requirements" / f"{name}.txt").read_text()

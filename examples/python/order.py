@@ -1,32 +1,35 @@
-"""The order of ../order.yaml, with functions for its effects: `python python/order.py`."""
+"""An order as a flow, the example of the front page: `python python/order.py`."""
 
 import asyncio
 
-from pawlflow import Pawl
-
-pawl = Pawl("sqlite:///shop.db")
-pawl.load("order.yaml")
+from pawlflow import Pawl, Retry, flow, step
 
 
-@pawl.effect("stock.reserve")
-async def reserve(sku):
+@step(timeout="30s", undo="release")
+async def reserve(sku: str) -> dict:
     return {"hold": f"one {sku}"}
 
 
-@pawl.effect("card.charge")
-async def charge(amount, hold):
-    return {"charge": f"{amount} for {hold}"}
+@step
+async def release(result: dict) -> None:
+    print(f"released {result['hold']}")
 
 
-@pawl.effect("stock.release")
-@pawl.effect("card.refund")
-async def undo(**what):
-    print("undone:", what)
+@step(timeout="30s", retry=Retry(max=2, initial="1s"))
+async def charge(amount: int, hold: str) -> dict:
+    return {"receipt": f"{amount} for {hold}"}
 
 
-async def main():
-    async with pawl:
-        run = await pawl.start("order", {"sku": "mug", "amount": 12}, id="order-1")
+@flow(timeout="1h", failure_policy="compensate")
+def order(sku, amount):
+    held = reserve(sku)
+    paid = charge(amount, held.hold)
+    return {"receipt": paid.receipt}
+
+
+async def main() -> None:
+    async with Pawl("sqlite:///shop.db") as pawl:
+        run = await pawl.start(order, {"sku": "mug", "amount": 12}, id="order-1")
         print(await run.result(timeout="1m"))
 
 
