@@ -237,6 +237,7 @@ apiVersion: pawl.dev/v1
 kind: Workflow
 metadata: {name: politeness}
 spec:
+  input: {type: object, required: [who]}
   search: {who: input.who}
   retention: {completed: 30d}
   parallelUndo: true

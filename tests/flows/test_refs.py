@@ -1,12 +1,14 @@
 """Refs: what may be done with them, and what is refused at which line."""
 
+import copy
 import inspect
+import pickle
 from pathlib import Path
 
 import pytest
 
 from pawlflow import FlowError, Ref, expr, flow, step, text
-from pawlflow.definition.express import compile_expression
+from pawlflow.definition.express import compile_expression, compile_template
 from pawlflow.effects.refs import Expr, expr_of
 from pawlflow.flows.flow import Flow
 
@@ -16,6 +18,7 @@ B: Ref = Ref(Expr("input.b"))
 
 WRITTEN = [
     (A.name, "input.a.name"),
+    (A.refused.text.steps, "input.a.refused.text.steps"),
     (A["first name"], "input.a['first name']"),
     (A["name"][0], "input.a.name[0]"),
     (A["for"], "input.a['for']"),
@@ -47,6 +50,8 @@ WRITTEN = [
     (text("{} and {b}", A, b=B) == "x", "string(input.a) + ' and ' + string(input.b) == 'x'"),
     (text("{}", A), "string(input.a)"),
     (text("plain"), "'plain'"),
+    (text("{1}{0}", A, B), "string(input.b) + string(input.a)"),
+    (text("{x.id} {x[0]}", x=A), "string(input.a.id) + ' ' + string(input.a[0])"),
 ]
 
 
@@ -140,7 +145,32 @@ def use_foreign(ref):
     return (ref.x == 1j) is None
 
 
+def use_negative(ref):
+    return ref.items[-1]
+
+
+def use_set_item(ref):
+    ref["x"] = 1
+
+
+def use_power(ref):
+    return ref.x**2
+
+
+def use_round(ref):
+    return round(ref.x)
+
+
+def use_pickle(ref):
+    return pickle.dumps(ref)
+
+
 MISUSES = {
+    use_negative: "count from the front",
+    use_set_item: "changed copy",
+    use_power: "let a step",
+    use_round: "let a step",
+    use_pickle: "let a step",
     use_if: "when=",
     use_and: "when=",
     use_in_list: "when=",
@@ -214,6 +244,7 @@ def test_refs_of_two_flows_do_not_mix():
 
     @flow
     def second(request):
+        work(request)  # a step of the same name does not make it the same
         return work(stolen[0], name="other")
 
     @flow
@@ -221,7 +252,7 @@ def test_refs_of_two_flows_do_not_mix():
         return work(request) == stolen[0]
 
     _ = first.workflow
-    with pytest.raises(FlowError, match="no step of second"):
+    with pytest.raises(FlowError, match="another flow"):
         _ = second.workflow
     with pytest.raises(FlowError, match="another flow") as caught:
         _ = third.workflow
@@ -229,11 +260,42 @@ def test_refs_of_two_flows_do_not_mix():
 
 
 @pytest.mark.parametrize(
+    ("ref", "said"),
+    [
+        (text("cost ${} now", A), "cost $5 now"),
+        (text("{}{}", "$", A), "$5"),
+        (text("${{x}} {}", A), "${x} 5"),
+        (text("$$ {} ${{", A), "$$ 5 ${"),
+        (text("{}$${}", A, A), "5$$5"),
+    ],
+)
+def test_a_text_is_what_it_says(ref, said):
+    """Dollars and braces too, as a template and as an expression."""
+    roots = frozenset({"input"})
+    template = compile_template(expr_of(ref).template, roots=roots)
+    expression = compile_expression(expr_of(ref).text, roots=roots)
+    for made in (template, expression):
+        values = [{"a": 5} if len(each) == 1 else 5 for each in made.refs]
+        assert made.evaluate(values) == said
+
+
+def test_a_ref_may_be_copied():
+    """It never changes."""
+    assert copy.copy(A) is A
+    assert copy.deepcopy([A])[0] is A
+
+
+@pytest.mark.parametrize(
     ("form", "values", "named", "said"),
     [
         ("{} {}", (1,), {}, "a value too few"),
-        ("{}", (1, 2), {}, "1 values too many"),
+        ("{}", (1, 2), {}, "does not use 1"),
         ("{who}", (), {}, "no value for 'who'"),
+        ("{a}", (), {"a": 1, "b": 2}, "does not use b"),
+        ("{:>3}", (1,), {}, "has a format"),
+        ("{a!r}", (), {"a": 1}, "has a format"),
+        ("{", (), {}, "Single '{'"),
+        ("{a-b}", (), {}, "no hole"),
     ],
 )
 def test_texts_are_counted(form, values, named, said):

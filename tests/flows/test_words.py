@@ -2,8 +2,11 @@
 
 import asyncio
 import inspect
+import random
 from dataclasses import dataclass
 from datetime import timedelta
+from enum import IntEnum
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,9 +20,11 @@ from pawlflow import (
     each,
     emit,
     flow,
+    secret,
     sleep,
     step,
     success,
+    text,
     wait_for,
 )
 from pawlflow.flows.flow import Flow
@@ -52,11 +57,6 @@ def badly_undone(x: int) -> int:
     return x
 
 
-@step(timeot="3s")
-def misspelt(x: int) -> int:
-    return x
-
-
 @flow
 def small(request):
     return work(request.x)
@@ -77,7 +77,7 @@ REFUSED = {
     "no value": (lambda r: work(object()), "flow.value", "object"),
     "key": (lambda r: work({1: 2}), "flow.value", "keys of a mapping"),
     "empty": (lambda r: None, "flow.invalid", "no steps"),
-    "bad name": (lambda r: work(1, name="Work It"), "flow.invalid", "Work It"),
+    "bad name": (lambda r: work(1, name="Work It"), "flow.name", 'name="work-it"'),
     "bad duration": (lambda r: sleep("soon"), "flow.invalid", "duration"),
     "unknown member": (
         lambda r: work(1, when="steps.nobody.x"),
@@ -99,7 +99,24 @@ REFUSED = {
     ),
     "child of nothing": (lambda r: child(3), "flow.child", "not 3"),
     "bad undo": (lambda r: badly_undone(1), "flow.invalid", "undo"),
-    "option": (lambda r: misspelt(1), "flow.option", "timeot"),
+    "option": (lambda r: work.options(timeot="3s")(1), "flow.option", "timeot"),
+    "no duration": (lambda r: work.options(timeout="soon")(1), "flow.option", "30s, 5m"),
+    "an option as an argument": (lambda r: work(1, timeout="5s"), "flow.arguments", ".options("),
+    "duration of a Ref": (lambda r: sleep(r.x), "flow.value", "no duration"),
+    "bytes": (lambda r: work(b"x"), "flow.value", "bytes"),
+    "a set": (lambda r: work({1, 2}), "flow.value", "no order"),
+    "infinite": (lambda r: work(float("inf")), "flow.value", "finite"),
+    "huge": (lambda r: work(10**30), "flow.value", "64 bits"),
+    "surrogate": (lambda r: work("\ud800"), "flow.value", "whole characters"),
+    "repr": (lambda r: work(f"{r.x!r}"), "flow.value", "text("),
+    "repr in a list": (lambda r: work(str([r.x])), "flow.value", "text("),
+    "secret in a text": (lambda r: work(text("Bearer {}", secret("k"))), "flow.secret", "'k'"),
+    "secret in an event": (lambda r: emit("x.y", {"k": secret("k")}), "flow.secret", "'k'"),
+    "secret in an output": (lambda r: [work(1), secret("k")], "flow.secret", "'k'"),
+    "secret as a condition": (lambda r: work(1, when=secret("k")), "flow.secret", "'k'"),
+    "secret for a child": (lambda r: child(small, {"k": secret("k")}), "flow.secret", "'k'"),
+    "each of three": (lambda r: each(r, lambda a, b, c: work(a)), "flow.each", "3 arguments"),
+    "each of nothing": (lambda r: each(r, 3), "flow.each", "not 3"),
     "retry": (lambda r: work.options(retry="no")(1), "flow.option", "Retry(max=3"),
     "event": (lambda r: emit("Not An Event"), "flow.invalid", "Not An Event"),
     "role": (lambda r: agent("9"), "flow.invalid", "9"),
@@ -256,3 +273,117 @@ def test_steps_are_plain_functions_without_an_engine():
     assert asyncio.run(logs(ctx=mine, x=3)) == "mine 1 3"
     assert mine.lines == ["hello", "hello"]
     assert last(4) == "last 4"
+
+
+class Colour(IntEnum):
+    """A number with a name."""
+
+    RED = 3
+
+
+def test_constants_are_plain_values():
+    """Of enumerations the value; None in after= is nothing."""
+
+    @flow
+    def coloured(request):
+        none = None
+        work(Colour.RED, when=request.colour == Colour.RED, after=none)
+        work(1, name="again", after=[none])
+
+    first, again = coloured.workflow.steps
+    assert (first.params, first.when) == ({"x": 3}, "input.colour == 3")
+    assert (first.depends_on, again.depends_on) == ((), ())
+
+
+def test_members_of_the_input_must_be_there():
+    """A typing error in the input of a flow with several parameters is told at its start."""
+
+    @flow
+    def several(a, *, b, c=3):
+        return [work(a, b), c]
+
+    assert several.workflow.input == {"type": "object", "required": ["a", "b"]}
+    assert several.workflow.steps[0].params == {"x": "${ input.a }", "y": "${ input.b }"}
+
+
+def test_a_childs_own_parameters_come_first():
+    """`name` is an argument of it, if it has one."""
+
+    @flow
+    def inner(name, n):
+        return greet(name)
+
+    @flow
+    def outer(request):
+        inner(name=request.who, n=1)
+
+    (only,) = outer.workflow.steps
+    assert (only.name, only.params) == ("inner", {"name": "${ input.who }", "n": 1})
+
+
+class Shop:
+    """What people try first."""
+
+    @step
+    def method(self, x: int) -> int:
+        return x
+
+
+def refused_function(made):
+    """What is said about something that is no plain function."""
+    with pytest.raises(FlowError) as caught:
+        made()
+    assert caught.value.code in ("flow.function", "flow.arguments", "flow.value")
+    assert caught.value.place.file == str(HERE)
+    return str(caught.value)
+
+
+def test_only_plain_functions_are_steps_and_flows():
+    """Methods, generators, nameless things and open ends are told as what they are."""
+
+    def method(self, request): ...
+
+    def generator(request):
+        yield work(request)
+
+    def open_end(*items): ...
+
+    def default(a, b=1j):
+        work(a)
+
+    assert "method" in refused_function(lambda: flow(method))
+    assert "generator" in refused_function(lambda: flow(generator))
+    assert "no names" in refused_function(lambda: flow(open_end))
+    assert "no function" in refused_function(lambda: flow(partial(method, 1)))
+    assert "no name" in refused_function(lambda: step(partial(method, 1)))
+    assert "not a method" in refused_function(
+        lambda: Flow(lambda r: Shop.method(r), name="m").workflow  # noqa: PLW0108
+    )
+    assert "default of b" in refused_function(lambda: flow(default).workflow)
+    assert step(name="named")(partial(work.fn, 1)).name == "named"
+
+
+def test_a_line_of_the_standard_library_is_not_the_users():
+    """What it did on the way is told at the line that asked it to."""
+
+    def shuffled(request):
+        random.choice(request.items)
+
+    with pytest.raises(FlowError) as caught:
+        _ = flow(shuffled).workflow
+    assert caught.value.place.file == str(HERE)
+
+
+def test_ctx_may_stand_anywhere():
+    """Tried out without an engine, it is given where it stands."""
+
+    @step
+    def middle(a: int, ctx: Context, b: int) -> str:
+        return f"{a} {ctx.step} {b}"
+
+    @step
+    def named(a: int, *, ctx: Context) -> str:
+        return f"{a} {ctx.step}"
+
+    assert middle(1, 2) == middle(1, b=2) == "1 middle 2"
+    assert named(1) == "1 named"

@@ -1,6 +1,8 @@
 """Workflows in Python modules: `pawl run shop.py:order`, `pawl check shop.py`."""
 
 import re
+import sysconfig
+import traceback
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NoReturn
@@ -11,7 +13,7 @@ from pawlflow.cli.output import NOT_FOUND, USAGE
 from pawlflow.cli.session import Session, refuse_findings
 from pawlflow.cli.workflows import Chosen
 from pawlflow.definition.canonical import definition_bytes
-from pawlflow.definition.finding import Finding
+from pawlflow.definition.finding import Finding, Place
 from pawlflow.definition.plan import plan_of
 from pawlflow.definition.report import listing, suggest
 from pawlflow.definition.shape import Workflow
@@ -19,6 +21,7 @@ from pawlflow.effects.refs import FlowError
 from pawlflow.flows.flow import Brought, Flow
 from pawlflow.library import Runnable, is_built, is_runnable
 
+PACKAGE: Final = (str(Path(__file__).parent.parent), sysconfig.get_paths()["stdlib"])
 NAMED: Final = re.compile(r"(?P<module>[\w./~-]+):(?P<flow>[A-Za-z_][\w-]*)")
 
 
@@ -37,7 +40,7 @@ def in_module(here: Session, given: str, value: Any) -> Chosen:
     """The flow that is named, or the only one of its file, with its children and functions."""
     found = NAMED.fullmatch(given)
     name = found["flow"] if found else None
-    flow = chosen_flow(here, load_worker(here, module_of(given)), given, name)
+    flow = chosen_flow(here, load_worker(here, module_of(given), "the module"), given, name)
     try:
         if is_built(flow):
             traced = flow.built(value)
@@ -45,7 +48,7 @@ def in_module(here: Session, given: str, value: Any) -> Chosen:
         else:
             workflow, brought = flow.workflow, flow.brought()
         children, steps = brought_along(brought)
-    except FlowError as error:
+    except Exception as error:  # noqa: BLE001  # a flow is users' code: it may raise anything
         refuse_findings(here, [finding_of(error)], {})
     plan = plan_of(definition_bytes(workflow))
     return Chosen(workflow, plan, (workflow, *children), (), tuple(steps))
@@ -105,7 +108,7 @@ def with_steps(executors: Executors, chosen: Chosen) -> Executors:
 def load_module(here: Session, given: str) -> Loaded:
     """The flows of a module, as what a file holds; built ones are seen when they start."""
     found = NAMED.fullmatch(given)
-    module = load_worker(here, module_of(given))
+    module = load_worker(here, module_of(given), "the module")
     flows = [chosen_flow(here, module, given, found["flow"])] if found else flows_of(module)
     plain = [each for each in flows if not is_built(each)]
     findings = {each.name: findings_of(each) for each in plain}
@@ -121,19 +124,26 @@ def findings_of(flow: Runnable) -> list[Finding]:
     """Errors and warnings of one flow, at the lines of its code."""
     try:
         return flow.traced.findings if isinstance(flow, Flow) else []
-    except FlowError as error:
+    except Exception as error:  # noqa: BLE001  # a flow is users' code: it may raise anything
         return [finding_of(error)]
 
 
-def finding_of(error: FlowError) -> Finding:
-    """A flow that cannot be traced, as a finding."""
-    place = error.place
-    said = str(error).removeprefix(f"{place.file}:{place.line}: ")
+def finding_of(error: Exception) -> Finding:
+    """A flow that cannot be traced, as a finding; what its own code raised, at its own line."""
+    if isinstance(error, FlowError):
+        place, code, said = error.place, error.code, error.said
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        users = [each for each in frames if not each.filename.startswith(PACKAGE)] or frames
+        last = users[-1]
+        place = Place(last.filename, last.lineno or 1, (last.colno or 0) + 1)
+        code = "flow.raised"
+        said = f"the function raised {type(error).__name__}: {error}"
     return Finding(
         file=place.file,
         line=place.line,
         column=place.column,
         severity="error",
-        code=error.code,
+        code=code,
         message=said,
     )

@@ -5,8 +5,13 @@ operation on a Ref either writes down what is to be computed later, or is refuse
 that did it and the way out.
 """
 
+import math
+import re
 import sys
+import sysconfig
 from collections.abc import Generator, Iterable, Mapping
+from contextvars import ContextVar
+from enum import Enum
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
@@ -18,6 +23,10 @@ T = TypeVar("T")
 UNARY: Final = 7  # how tightly parts of an expression bind
 MEMBER: Final = 8
 PACKAGE: Final = "pawlflow."
+LIBRARY: Final = sysconfig.get_paths()["stdlib"]
+INT_MAX: Final = 2**63 - 1
+SHOWN: Final = re.compile(r"<Ref [^>\n]*>")  # how a Ref shows itself, which is no value
+TRACING: Final[ContextVar[Any]] = ContextVar("pawl_tracing", default=None)
 
 
 class FlowError(PawlError):
@@ -25,6 +34,7 @@ class FlowError(PawlError):
 
     def __init__(self, code: str, message: str, place: Place | None = None) -> None:
         self.place = place or here()
+        self.said = message
         super().__init__(code, f"{self.place.file}:{self.place.line}: {message}")
 
 
@@ -65,6 +75,11 @@ else:
         __slots__ = ()
 
 
+def no_operation(ref: "Ref[Any]", *_: object) -> NoReturn:
+    """The language of expressions has no such operation."""
+    raise misuse(ref, "this operation", "let a step compute it")
+
+
 class Ref(Anything, Generic[T]):
     """A value that a flow will have. Attributes and items are its members."""
 
@@ -86,7 +101,25 @@ class Ref(Anything, Generic[T]):
         return member(self, key)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise misuse(self, f"setting .{name}", "let a step return a changed copy")
+        raise misuse(self, f"setting .{name}", COPY)
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise misuse(self, "setting an item", COPY)
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise misuse(self, f"deleting .{name}", COPY)
+
+    def __delitem__(self, key: object) -> NoReturn:
+        raise misuse(self, "deleting an item", COPY)
+
+    def __copy__(self) -> "Ref[T]":
+        return self
+
+    def __deepcopy__(self, _: object) -> "Ref[T]":
+        return self
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise misuse(self, "pickling it", "let a step keep what must be kept")
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         """Refused: what will be a value is no function."""
@@ -165,6 +198,12 @@ class Ref(Anything, Generic[T]):
     def __bool__(self) -> NoReturn:
         raise misuse(self, "if, and, or, not, in or a comparison's truth", WHEN)
 
+    __abs__ = __round__ = __pow__ = __rpow__ = __floordiv__ = __rfloordiv__ = no_operation
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = no_operation
+    __matmul__ = __rmatmul__ = __pos__ = __divmod__ = __rdivmod__ = __trunc__ = no_operation
+    __floor__ = __ceil__ = __complex__ = __enter__ = __aiter__ = __aenter__ = no_operation
+    __bytes__ = __fspath__ = no_operation
+
     def __iter__(self) -> NoReturn:
         raise misuse(self, "for, unpacking or a comprehension", "use each(items, step)")
 
@@ -199,6 +238,7 @@ class Ref(Anything, Generic[T]):
         return f"<Ref {expr_of(self).text}>"
 
 
+COPY: Final = "let a step return a changed copy"
 WHEN: Final = "give the step when=, or decide inside a step"
 TEXT: Final = 'use text("... {}", ref)'
 
@@ -225,6 +265,8 @@ def member(ref: Ref[Any], key: Any) -> Ref[Any]:
     head = expr.inside(MEMBER)
     if isinstance(key, str) and is_name(key):
         return Ref(Expr(f"{head}.{key}", expr.steps, expr.tracing))
+    if isinstance(key, int) and not isinstance(key, bool) and key < 0:
+        raise misuse(ref, f"[{key}]", 'count from the front, or use expr("x[size(x) - 1]", x=...)')
     inner = expression(key)
     return Ref(Expr(f"{head}[{inner.text}]", expr.steps | inner.steps, either(expr, inner)))
 
@@ -254,10 +296,42 @@ def either(*parts: Expr) -> object:
     return next(iter(traces.values()), None)
 
 
+def own(ref: Ref[Any]) -> Expr:
+    """The expression behind a Ref, if the flow that is traced made it."""
+    expr = expr_of(ref)
+    either(expr, Expr("", tracing=TRACING.get()))
+    return expr
+
+
+def constant(value: Any) -> Any:
+    """A number or text as a definition can hold it; what is no such value is given back."""
+    if isinstance(value, Enum):
+        value = value.value
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return int(value) if -INT_MAX - 1 <= value <= INT_MAX else refuse(value, "64 bits at most")
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else refuse(value, "a finite number")
+    if isinstance(value, str):
+        if SHOWN.search(value):
+            refuse(value, 'no Ref written into a text: use text("... {}", ref)')
+        if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
+            refuse(value, "whole characters")
+        return str(value)
+    return value
+
+
+def refuse(value: object, wanted: str) -> NoReturn:
+    """A constant that no definition can hold."""
+    raise FlowError("flow.value", f"{value!r} cannot be kept in a definition: {wanted}")
+
+
 def expression(value: object) -> Expr:
     """A value as an expression: a Ref's own, or that of a constant."""
     if isinstance(value, Ref):
-        return expr_of(value)
+        return own(value)
+    value = constant(value)
     if value is None:
         return Expr("null")
     if isinstance(value, bool):
@@ -306,10 +380,18 @@ def is_name(word: str) -> bool:
 def here() -> Place:
     """Where the user's code is at work: the innermost line that is not ours."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+    while frame is not None and not is_users(frame):
         frame = frame.f_back
     if frame is None:
         return Place("<unknown>", 0, 0)
     spans = list(frame.f_code.co_positions())
     column = spans[frame.f_lasti // 2][2] if frame.f_lasti // 2 < len(spans) else 0
     return Place(frame.f_code.co_filename, frame.f_lineno, (column or 0) + 1)
+
+
+def is_users(frame: FrameType) -> bool:
+    """Is this code of the user: neither ours, nor the standard library's?"""
+    file = frame.f_code.co_filename
+    if frame.f_globals.get("__name__", "").startswith(PACKAGE) or file.startswith("<frozen "):
+        return False
+    return not file.startswith(LIBRARY) or "site-packages" in file

@@ -2,14 +2,15 @@
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextvars import ContextVar
 from functools import cached_property
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 import msgspec
 
+from pawlflow.definition.fields import DURATION_FORM, duration_ms
 from pawlflow.effects.context import Context
-from pawlflow.effects.refs import Ref
+from pawlflow.effects.refs import TRACING as TRACING
+from pawlflow.effects.refs import FlowError, Ref
 from pawlflow.model.intents import Call
 
 P = ParamSpec("P")
@@ -36,7 +37,23 @@ class Tracer(Protocol):
         ...
 
 
-TRACING: Final[ContextVar[Tracer | None]] = ContextVar("pawl_tracing", default=None)
+KNOWN: Final = frozenset(
+    {
+        *(
+            "retry",
+            "timeout",
+            "undo",
+            "heartbeat",
+            "grace",
+            "mutates",
+            "irreversible",
+            "on_failure",
+        ),
+        *("on_timeout", "undo_on_failure", "max_corrections", "check", "cost", "priority"),
+        *("policy", "pool", "strict", "limit", "skill", "action"),
+    }
+)
+DURATIONS: Final = ("timeout", "heartbeat", "grace")
 
 
 class Step(Generic[P, R]):
@@ -45,13 +62,15 @@ class Step(Generic[P, R]):
     def __init__(self, fn: Callable[..., Any], name: str | None = None, /, **policy: Any) -> None:
         self.fn = fn
         self.carried: Callable[..., Any] = fn  # what an engine calls
-        self.name = name or fn.__name__  # of the effect it stands for
+        own = plain_name(fn, name)
+        self.name = name or own  # of the effect it stands for
+        check_options(own, policy)
         self.policy = {key: value for key, value in policy.items() if value is not None}
         self.called: dict[str, Any] = {}  # options of a call, given beforehand
         self.__doc__ = fn.__doc__
-        self.__name__ = fn.__name__
-        self.__qualname__ = fn.__qualname__
-        self.__module__ = fn.__module__
+        self.__name__ = own
+        self.__qualname__ = getattr(fn, "__qualname__", own)
+        self.__module__ = getattr(fn, "__module__", None) or "__main__"
         self.__wrapped__ = fn
 
     def context(self, call: Call, beat: Callable[[], None], _: Any) -> Context:
@@ -73,6 +92,7 @@ class Step(Generic[P, R]):
         for key in OPTIONS:
             if key in changed:
                 other.called[key] = changed.pop(key)
+        check_options(self.__name__, changed)
         other.policy |= changed
         return other
 
@@ -103,13 +123,40 @@ class Step(Generic[P, R]):
             return self.fn(*args, **kwargs)
         if any(isinstance(each, Context) for each in args):
             return self.fn(*args, **kwargs)
+        at = list(self.signature.parameters).index("ctx")
         ctx = Context.offline(self.__name__)
-        if next(iter(self.signature.parameters)) == "ctx":
-            return self.fn(ctx, *args, **kwargs)
-        return self.fn(*args, ctx=ctx, **kwargs)
+        if len(args) < at or self.signature.parameters["ctx"].kind is KEYWORD_ONLY:
+            return self.fn(*args, ctx=ctx, **kwargs)
+        return self.fn(*args[:at], ctx, *args[at:], **kwargs)
 
     def __repr__(self) -> str:
         return f"<step {self.name}>"
+
+
+KEYWORD_ONLY: Final = inspect.Parameter.KEYWORD_ONLY
+
+
+def plain_name(fn: Callable[..., Any], given: str | None) -> str:
+    """The name of a function; something else that can be called must be given one."""
+    name = getattr(fn, "__name__", None) or given
+    if name is None:
+        said = f"{fn!r} has no name: write a function, or give @step(name=...)"
+        raise FlowError("flow.function", said)
+    return str(name)
+
+
+def check_options(step: str, options: Mapping[str, Any]) -> None:
+    """Refuse at once what is no option of a step, and what is no duration."""
+    for name in options:
+        if name not in KNOWN:
+            known = ", ".join(sorted(KNOWN))
+            said = f"{name!r} is no option of a step ({step}); known are: {known}"
+            raise FlowError("flow.option", said)
+    for name in DURATIONS:
+        value = options.get(name)
+        if isinstance(value, str) and duration_ms(value) is None:
+            said = f"{name}={value!r} of {step} is not {DURATION_FORM}"
+            raise FlowError("flow.option", said)
 
 
 class Decorator(Protocol):

@@ -39,6 +39,11 @@ FLOW_CODES: Final[dict[str, tuple[str, str]]] = {
         "A Ref, or the name of a step, belongs to another flow, or to a step further down.",
         "Use what this flow has made so far; pass anything else on as input.",
     ),
+    "flow.function": (
+        "Something that is no plain function was made a step or a flow: a method, a generator, "
+        "something without a name.",
+        "Write a plain `def` (or `async def` for a step) at the top of a module.",
+    ),
     "flow.input": (
         "The input does not fit the parameters of a flow, or its type has no schema.",
         "Give a mapping with the names of the parameters, or input= a JSON Schema.",
@@ -46,6 +51,10 @@ FLOW_CODES: Final[dict[str, tuple[str, str]]] = {
     "flow.invalid": (
         "What the flow says is no valid workflow; the message has the first reason and its line.",
         "Mend it; the same rules hold as for a file.",
+    ),
+    "flow.name": (
+        "A step would get a name that steps cannot have.",
+        'Give the call a name="..." of small letters, digits, - and _.',
     ),
     "flow.option": (
         "A step or flow was given an option that it does not have, or a value of another kind.",
@@ -55,10 +64,18 @@ FLOW_CODES: Final[dict[str, tuple[str, str]]] = {
         "A word of flows, such as approval(), was used where no flow is traced.",
         "Use it inside a function with @flow.",
     ),
+    "flow.raised": (
+        "The function of a flow raised while it was read; the message says what, and where.",
+        "Mend it; while a flow is read there are no values, only Refs.",
+    ),
     "flow.ref_misuse": (
         "A value was needed while the flow is traced, when there are none yet: in an if, a for, "
         "an f-string, len() and the like.",
         "Use when=, each(), text() or expr(), or do it inside a step.",
+    ),
+    "flow.secret": (
+        "A secret stands where nobody would resolve it: in a text, a condition, an event, say.",
+        "Give secret(...) to a step or an agent as an argument, by itself.",
     ),
     "flow.step_twice": (
         "A flow calls a step twice under one name.",

@@ -70,8 +70,12 @@ class Flow(Generic[P, R]):
         build: bool = False,
         **options: Any,
     ) -> None:
-        code = fn.__code__
+        code = getattr(fn, "__code__", None)
+        if code is None:
+            said = f"{fn!r} is no function: @flow stands on a `def`"
+            raise FlowError("flow.function", said)
         self.where = Place(code.co_filename, code.co_firstlineno, 1)
+        self.check_function(fn)
         if inspect.iscoroutinefunction(fn):
             raise FlowError(
                 "flow.async",
@@ -97,6 +101,20 @@ class Flow(Generic[P, R]):
         self.__module__ = fn.__module__
         self.__wrapped__ = fn
 
+    def check_function(self, fn: Callable[..., Any]) -> None:
+        """Refuse functions that cannot be read as a flow."""
+        parameters = inspect.signature(fn).parameters
+        rest = [p.name for p in parameters.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+            said = "it is a generator: a flow calls its steps and returns, it does not yield"
+        elif rest:
+            said = f"*{rest[0]} has no names: a flow takes the input whole, or members by name"
+        elif next(iter(parameters), "") == "self":
+            said = "it is a method: a flow is a plain function, there is no self to read it with"
+        else:
+            return
+        raise FlowError("flow.function", f"{fn.__name__}: {said}", self.where)
+
     @cached_property
     def traced(self) -> Traced:
         """What the function says, read once."""
@@ -106,7 +124,7 @@ class Flow(Generic[P, R]):
                 f"{self.name} is built from its input: start it, or ask built(input)",
                 self.where,
             )
-        return self.trace([self.argument(each) for each in self.parameters()])
+        return self.trace({each.name: self.argument(each) for each in self.parameters()})
 
     @property
     def workflow(self) -> Workflow:
@@ -126,7 +144,8 @@ class Flow(Generic[P, R]):
         """The plan of a flow with `build=True` for this input."""
         parameters = self.parameters()
         if len(parameters) == 1:
-            return self.trace([input])
+            return self.trace({parameters[0].name: input})
+        input = {} if input is None else input
         if not isinstance(input, Mapping):
             raise FlowError("flow.input", f"the input of {self.name} is a mapping", self.where)
         try:
@@ -134,7 +153,7 @@ class Flow(Generic[P, R]):
         except TypeError as error:
             raise FlowError("flow.input", f"{self.name}: {error}", self.where) from None
         bound.apply_defaults()
-        return self.trace(list(bound.arguments.values()))
+        return self.trace(bound.arguments)
 
     def parameters(self) -> list[inspect.Parameter]:
         """What the function takes: the whole input, or members of it by name."""
@@ -148,23 +167,28 @@ class Flow(Generic[P, R]):
         text = f"input.{name}" if is_name(name) else f"input['{name}']"
         if parameter.default is parameter.empty:
             return Ref(Expr(text))
-        default = expression(parameter.default).text
+        try:
+            default = expression(parameter.default).text
+        except FlowError as error:
+            said = f"the default of {name}: {error.said}"
+            raise FlowError(error.code, said, self.where) from None
         return Ref(Expr(f"has({text}) ? {text} : {default}", binds=1))
 
-    def trace(self, arguments: list[Any]) -> Traced:
+    def trace(self, arguments: Mapping[str, Any]) -> Traced:
         """Run the function, and read what it wrote down."""
         tracing = Tracing(self.name, self.where)
         token = TRACING.set(tracing)
         try:
-            returned = self.fn(*arguments)  # type: ignore[call-arg]
+            positional = [p for p in self.parameters() if p.kind is not p.KEYWORD_ONLY]
+            named = {p.name: arguments[p.name] for p in self.parameters() if p not in positional}
+            returned = self.fn(*(arguments[p.name] for p in positional), **named)
+            output = self.output_of(returned)
         finally:
             TRACING.reset(token)
         spec: dict[str, Any] = self.spec()
         spec["steps"] = list(tracing.steps.values())
-        if returned is not None:
-            read: set[str] = set()
-            spec["output"] = template_of(returned, read)
-            tracing.refuse_strangers(dict.fromkeys(read))
+        if output is not None:
+            spec["output"] = output
         about = {"name": self.name} | ({} if self.version is None else {"version": self.version})
         document = {"apiVersion": PAWL, "kind": "Workflow", "metadata": about, "spec": spec}
         workflow, findings = check_workflow(node_of(document, CodeSource(self.where)))
@@ -173,9 +197,20 @@ class Flow(Generic[P, R]):
             raise refused(self.name, errors)
         return Traced(workflow, findings, Brought(tracing.functions, tracing.children))
 
+    def output_of(self, returned: Any) -> Any:
+        """What the flow gives back; what cannot be is told of the function that returned it."""
+        try:
+            return None if returned is None else template_of(returned, set())
+        except FlowError as error:
+            raise FlowError(error.code, f"the output: {error.said}", self.where) from None
+
     def spec(self) -> dict[str, Any]:
         """The options, as YAML says them."""
         found: dict[str, Any] = {}
+        parameters = self.parameters()
+        if len(parameters) > 1:  # members by name: those without a default must be there
+            needed = [p.name for p in parameters if p.default is p.empty]
+            found["input"] = {"type": "object", **({"required": needed} if needed else {})}
         for name, value in self.given.items():
             if name in DURATIONS:
                 found[FIELDS[name]] = duration_of(value)
@@ -193,8 +228,11 @@ class Flow(Generic[P, R]):
                 f"{self.name} is a flow: start it with `await pawl.start({self.__name__}, input)`. "
                 "Its steps can be called and tested by themselves",
             )
-        options: dict[str, Any] = {key: kwargs.pop(key) for key in OPTIONS if key in kwargs}
         parameters = self.parameters()
+        own = {each.name for each in parameters}
+        options: dict[str, Any] = {
+            key: kwargs.pop(key) for key in OPTIONS if key in kwargs and key not in own
+        }
         try:
             bound = inspect.signature(self.fn).bind(*args, **kwargs)
         except TypeError as error:
@@ -236,7 +274,9 @@ def plain_value(value: Any) -> Any:
     """An option as plain values: tuples as lists, mappings as dicts."""
     if isinstance(value, Mapping):
         return {str(key): plain_value(each) for key, each in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain_value, value))
+    if isinstance(value, list | tuple):
         return [plain_value(each) for each in value]
     if isinstance(value, Step):
         return value.name

@@ -8,9 +8,10 @@ from typing import Any, Final
 from pawlflow.definition.finding import Place
 from pawlflow.definition.read import Node
 from pawlflow.effects.refs import Expr, FlowError, Ref, expr_of, here, is_name
-from pawlflow.effects.steps import OPTIONS, TRACING, Retry, Step
+from pawlflow.effects.steps import KNOWN, OPTIONS, TRACING, Retry, Step
 from pawlflow.flows.code import CodeSource, node_of
 from pawlflow.flows.values import duration_of, expression_of, steps_named, template_of
+from pawlflow.model.ids import STEP_NAME
 
 UNFIT: Final = re.compile(r"[^a-z0-9_-]+")
 # Options as Python spells them, and as YAML does.
@@ -59,7 +60,7 @@ class Tracing:
         options, given = self.split(step, kwargs)
         self.know(step)
         read: set[str] = set()
-        params = template_of(bound(step, args, given), read)
+        params = template_of(bound(step, args, given), read, secrets=True)
         fields = {"run": step.name, **self.policy_of(step)}
         if params:
             fields["with"] = params
@@ -99,7 +100,7 @@ class Tracing:
         elif isinstance(undo, str):
             fields["undo"] = {"run": undo}
         elif undo is not None:
-            fields["undo"] = template_of(undo, set())
+            fields["undo"] = template_of(undo, set(), secrets=True)
         return fields
 
     # Steps
@@ -135,6 +136,12 @@ class Tracing:
 
     def free_name(self, name: str) -> str:
         """The name of a step; each is given once."""
+        if not STEP_NAME.match(name) or name == "undo":
+            raise FlowError(
+                "flow.name",
+                f"{name!r} cannot be the name of a step: small letters, digits, - and _, beginning "
+                f'with a letter. Give the call a name: name="{name_from(name)}"',
+            )
         if name in self.order:
             raise FlowError(
                 "flow.step_twice",
@@ -183,6 +190,10 @@ def bound(step: Step[..., Any], args: Sequence[Any], given: Mapping[str, Any]) -
         hint = ""
         if any(name in given for name in OPTIONS):
             hint = "; options of the call that are also parameters go into .options(...)"
+        if any(name in KNOWN for name in given):
+            hint = f"; options of the step go into {step.__name__}.options(...)(...)"
+        if next(iter(signature.parameters), "") == "self":
+            hint = "; a step is a plain function, not a method: there is no self to call it on"
         raise FlowError("flow.arguments", f"{step.name}: {error}{hint}") from None
     arguments: dict[str, Any] = {}
     for name, value in found.arguments.items():
@@ -274,8 +285,8 @@ def current(word: str) -> Tracing:
 
 def name_from(words: str) -> str:
     """A step's name made of something else: an event, a role."""
-    name = UNFIT.sub("-", words.lower()).strip("-")[:63]
-    return name if name[:1].isalpha() else f"step-{name}"[:63]
+    name = UNFIT.sub("-", words.lower()).strip("-_")[:63]
+    return name if name[:1].isalpha() and name != "undo" else f"step-{name}"[:63].rstrip("-")
 
 
 def of_one_step(ref: Any) -> str | None:

@@ -121,11 +121,11 @@ def agent(  # noqa: PLR0913  # what a task consists of
     tracing = current("agent")
     read: set[str] = set()
     fields: dict[str, Any] = {"agent": role, **some(action=action), **written(options)}
-    given = {} if input is None else template_of(input, read)
+    given = {} if input is None else template_of(input, read, secrets=True)
     if given:
         fields["with"] = given
     if undo is not None:
-        fields["undo"] = template_of(undo, set())
+        fields["undo"] = template_of(undo, set(), secrets=True)
     return tracing.add(name or name_from(role), fields, read, after=after, when=when)
 
 
@@ -215,12 +215,20 @@ def step_text(name: str) -> str:
 
 def is_given(after: After) -> bool:
     """Does `after` name anything? To ask a Ref for its truth is refused."""
-    return not (isinstance(after, tuple) and not after)
+    return after is not None and not (isinstance(after, tuple) and not after)
 
 
 def parameters_of(fn: Callable[..., Any]) -> int:
     """Does it take the item alone, or its index too?"""
+    if not callable(fn):
+        raise FlowError("flow.each", f"each() takes a step, a flow or a function, not {fn!r}")
     code = getattr(fn, "__code__", None)
+    needed = 1 if code is None else code.co_argcount - len(fn.__defaults__ or ())
+    if needed > 2:
+        said = (
+            f"the function given to each() takes {needed} arguments; there is an item and its index"
+        )
+        raise FlowError("flow.each", said)
     return 1 if code is None else min(2, max(1, code.co_argcount))
 
 
