@@ -1,9 +1,14 @@
-"""How many entries a second a store makes durable: 500 entries, 500 heads, 32 frames at a time."""
+"""How many entries a second a store makes durable: 500 entries, 500 heads, 32 frames at a time.
 
+With `--db URL` a PostgreSQL server is measured as well, in a schema that is gone at the end.
+"""
+
+import argparse
 import gc
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,11 +39,14 @@ DATA: Final = b"d" * 220  # a turn of a small step
 BESIDE: Final = b"b" * 120
 
 
-def main(_: list[str]) -> int:
+def main(words: list[str]) -> int:
     """Print one line of JSON per store."""
+    reads = argparse.ArgumentParser(prog="bench.store", description=__doc__)
+    reads.add_argument("--db", metavar="URL", help="a PostgreSQL server to measure as well")
+    url = reads.parse_args(words).db
     batches = list(workload(BATCHES))
-    for kind in ("memory", "sqlite"):
-        runs = [timed(kind, batches) for _ in range(ROUNDS)]
+    for kind in ("memory", "sqlite", *(["postgres"] if url else [])):
+        runs = [timed(kind, batches, url) for _ in range(ROUNDS)]
         took, worked = [wall for wall, _ in runs], [cpu for _, cpu in runs]
         figure = {
             "bench": f"store.append.{kind}",
@@ -51,18 +59,42 @@ def main(_: list[str]) -> int:
     return 0
 
 
-def timed(kind: str, batches: list[Batch]) -> tuple[float, float]:
+def timed(kind: str, batches: list[Batch], url: str) -> tuple[float, float]:
     """The seconds that appending all batches to a new store takes, and those of the CPU."""
-    with TemporaryDirectory(dir=Path.cwd()) as folder:
-        store: Store = MemoryStore() if kind == "memory" else SqliteStore(Path(folder) / "pawl.db")
+    with TemporaryDirectory(dir=Path.cwd()) as folder, opened(kind, Path(folder), url) as store:
         store.claim()
         gc.collect()
         begun, busy = perf_counter(), process_time()
         for batch in batches:
             store.append(batch)
-        took = perf_counter() - begun, process_time() - busy
+        return perf_counter() - begun, process_time() - busy
+
+
+@contextmanager
+def opened(kind: str, folder: Path, url: str) -> Iterator[Store]:
+    """A new store."""
+    if kind == "postgres":
+        with on_new_schema(url) as store:
+            yield store
+        return
+    store = MemoryStore() if kind == "memory" else SqliteStore(folder / "pawl.db")
+    yield store
+    store.close()
+
+
+@contextmanager
+def on_new_schema(url: str) -> Iterator[Store]:
+    """A store in a schema of its own."""
+    from pawlflow.store.postgres import PostgresStore
+    from pawlflow.store.postgres_link import connect
+
+    store = PostgresStore(f"{url}{'&' if '?' in url else '?'}schema=pawl_bench")
+    try:
+        yield store
+    finally:
         store.close()
-    return took
+        with connect(store.where) as db:
+            db.execute(b"DROP SCHEMA pawl_bench CASCADE")
 
 
 def workload(count: int) -> Iterator[Batch]:

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.golden_kit import Golden, golden_of
+from tests.servers import nats as nats
+from tests.servers import postgres as postgres
 
 SLOW_MACHINES = [HealthCheck.too_slow]
 

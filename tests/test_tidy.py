@@ -39,11 +39,13 @@ WALK = (
 CORE = ("model", "kernel", "engine", "store/port.py", "store/memory.py")
 NOT_CORE = (
     *("model/types.py", "model/system.py", "model/batches.py", "model/timed.py"),
+    "model/checkpoints.py",
     *("kernel/machine.py", "kernel/system", "engine/system"),
 )
 ENTRIES = (
     *("pawlflow", "pawlflow.cli.main", "pawlflow.testing"),
     *("pawlflow.testing.conformance", "pawlflow.testing.sim.__main__"),  # for users to run
+    "pawlflow.testing.plugin",
 )
 # Machines (spec 002) are decided by the kernel; the shard that will run them is not here yet.
 NOT_WIRED_YET = {

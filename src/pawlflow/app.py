@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import apsw
 
 from pawlflow.engine.actions import Accepted, Notify, Publish, Stopped
 from pawlflow.engine.clock import Clock, SystemClock
-from pawlflow.engine.drivers import Engine, Outside
+from pawlflow.engine.drivers import SAFETY_MS, Engine, Outside
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.shard import Limits, Shards
 from pawlflow.kernel.draft import Rejected
@@ -25,8 +25,10 @@ from pawlflow.model.inputs import Input
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.poke import Pokes, poke
 from pawlflow.store.port import SHARDS, Store, StoreError, Taken
+from pawlflow.store.postgres_url import is_postgres, masked
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.store.sqlite_backup import backup, restore
+from pawlflow.telling import ToldOutside, listened_to, told_store
 
 log = logging.getLogger("pawl.app")
 NEVER: Final = TimeMs(1 << 60)
@@ -34,6 +36,7 @@ DEFAULT_URL: Final = "sqlite:///.pawl/pawl.db"
 ANSWER_S_MAX: Final = 10.0  # for another process to take a request
 UNHEARD_S_MAX: Final = 40.0  # the same, if it cannot be poked: it looks every 30 s by itself
 LOOK_S: Final = (0.001, 0.05)  # between two looks at the answer: first, and at most
+LOOK_MS: Final = 1_000  # between two looks of an owner on a server that it cannot hear
 DRIVE_S: Final = 0.2  # of work as the owner between two looks at how far it is, at least
 DRIVE_SHARE: Final = 10  # and so many times as long as a look takes
 DRIVERS: Final = ("inline", "thread")
@@ -41,6 +44,41 @@ DRIVERS: Final = ("inline", "thread")
 
 class UrlError(StoreError):
     """A URL that names no store this version knows."""
+
+
+class Poked(Protocol):
+    """Where an owner hears that there is mail."""
+
+    def fileno(self) -> int:
+        """What an event loop waits for."""
+        ...
+
+    def drain(self) -> int:
+        """Forget the pokes that came."""
+        ...
+
+    def close(self) -> None:
+        """Listen no longer."""
+        ...
+
+
+@runtime_checkable
+class NetworkStore(Protocol):
+    """A store on a server: what it offers beside the port. Only a URL loads its driver."""
+
+    polite: bool
+
+    def again(self) -> Store:
+        """Another handle on it."""
+        ...
+
+    def listen(self) -> Poked | None:
+        """Where its owner is poked, if it can be."""
+        ...
+
+    def poke(self) -> bool:
+        """Poke its owner; False if there is none."""
+        ...
 
 
 def path_of(url: str) -> Path | None:
@@ -51,27 +89,65 @@ def path_of(url: str) -> Path | None:
         path = Path(url.removeprefix("sqlite:///")).expanduser()
         if path.name:
             return path
-    if url.startswith(("postgresql://", "postgres://")):
-        raise UrlError("store.url", "PostgreSQL is not in this version: use sqlite:///PATH")
-    raise UrlError("store.url", f"{url!r} is no store: use sqlite:///PATH or memory:")
+    if is_postgres(url):
+        tools = "its own tools copy and restore it (pg_dump, pg_restore)"
+        raise UrlError("store.url", f"{masked(url)} is a server, not a file: {tools}")
+    known = "sqlite:///PATH, postgresql://USER@HOST/DATABASE or memory:"
+    raise UrlError("store.url", f"{url!r} is no store: use {known}")
 
 
 def open_store(url: str) -> Store:
     """A store to read from and post to; `claim` makes this process its owner."""
+    if is_postgres(url):
+        store: Store = postgres().PostgresStore(url)
+        return store
     path = path_of(url)
     return MemoryStore() if path is None else SqliteStore(path)
+
+
+def postgres() -> Any:
+    """The adapter for servers, loaded when one is named. Raises UrlError without its driver."""
+    try:
+        from pawlflow.store import postgres as found
+    except ImportError as missing:
+        message = "PostgreSQL needs a driver: pip install 'pawlflow[postgres]'"
+        raise UrlError("store.driver", message) from missing
+    return found
+
+
+def is_there(url: str) -> bool:
+    """Is there a store to look at? Nothing is made. Raises StoreError."""
+    if is_postgres(url):
+        return bool(postgres().is_there(url))
+    path = path_of(url)
+    return path is not None and path.exists() and (not path.is_file() or path.stat().st_size > 0)
+
+
+def shown(url: str) -> str:
+    """A store as it may be named to anybody: without a password."""
+    return masked(url)
+
+
+def considerate(url: str) -> str:
+    """The URL for who drives a store only if nobody else does: a server lets owners be replaced."""
+    if not is_postgres(url) or "claim=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}claim=free"
 
 
 def second_handle(store: Store) -> Store:
     """Another handle on the same store, for another thread."""
     if isinstance(store, MemoryStore):
         return MemoryStore(store.shared)
-    assert isinstance(store, SqliteStore)
-    return SqliteStore(store.path)
+    if isinstance(store, SqliteStore):
+        return SqliteStore(store.path)
+    return cast("NetworkStore", store).again()
 
 
-def pokes_of(store: Store) -> Pokes | None:
+def pokes_of(store: Store) -> Poked | None:
     """Where the owner of a store hears that there is mail. Without, it looks now and then."""
+    if isinstance(store, NetworkStore):
+        return store.listen()
     if not isinstance(store, SqliteStore):
         return None
     try:
@@ -79,6 +155,11 @@ def pokes_of(store: Store) -> Pokes | None:
     except StoreError as error:
         log.warning("%s", error)
         return None
+
+
+def look_ms(store: Store, pokes: Poked | None) -> int:
+    """How often the owner looks for mail though nobody has poked it."""
+    return LOOK_MS if pokes is None and isinstance(store, NetworkStore) else SAFETY_MS
 
 
 def engine_on(
@@ -95,6 +176,8 @@ def engine_on(
     core.took_over = clock.now()
     if not recover:  # nobody carries anything out: no attempt can be late
         core.recover_after, core.took_over = None, NEVER
+    if listened_to():
+        return Engine(core, told_store(store, clock), clock, ToldOutside(outside))
     return Engine(core, store, clock, outside)
 
 
@@ -175,6 +258,8 @@ def drive(engine: Engine, look: Callable[[], tuple[bool, int]]) -> bool:
 
 def owned_elsewhere(store: Store) -> bool:
     """Does another process own the store? If so, it is told that there is mail."""
+    if isinstance(store, NetworkStore):
+        return store.poke()
     return isinstance(store, SqliteStore) and poke(store.path)
 
 
@@ -182,6 +267,8 @@ def owned_elsewhere(store: Store) -> bool:
 def momentary_owner(store: Store) -> Iterator[Engine | None]:
     """Own the store just long enough to commit; None if somebody else was faster."""
     own = second_handle(store)
+    if isinstance(own, NetworkStore):
+        own.polite = True
     try:
         try:
             engine: Engine | None = engine_on(own, Nobody(), recover=False)
@@ -214,6 +301,8 @@ def restore_store(url: str, source: Path) -> Path | None:
 
 def examine(url: str, *, deep: bool = False) -> dict[str, Any]:
     """What an operator may want to know of a store, and what is wrong with it. Changes nothing."""
+    if is_postgres(url):
+        return examine_server(url, deep=deep)
     path = file_of(url)
     store = SqliteStore(path)
     try:
@@ -231,6 +320,17 @@ def examine(url: str, *, deep: bool = False) -> dict[str, Any]:
             "damage": wrong,
             "ends": ends,
         }
+    finally:
+        store.close()
+
+
+def examine_server(url: str, *, deep: bool) -> dict[str, Any]:
+    """The same of a store on a server, whose disk is not ours to look at."""
+    store = postgres().PostgresStore(url)
+    try:
+        damage, ends = store.integrity(deep=deep)
+        facts: dict[str, Any] = store.facts()
+        return facts | {"damage": damage, "ends": ends}
     finally:
         store.close()
 

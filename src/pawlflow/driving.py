@@ -27,6 +27,7 @@ class InlineDriver:
         self.loop = loop
         self.waiting: dict[int, Answer] = {}
         self.tokens = 0
+        self.safety_ms = SAFETY_MS  # between two looks into the mailbox, if nobody pokes
         self.scheduled: asyncio.Handle | None = None
         self.timer: asyncio.TimerHandle | None = None
         engine.reply = self.answer
@@ -66,7 +67,7 @@ class InlineDriver:
         if wake is not None and wake <= now:
             self.kick()
             return
-        wait = SAFETY_MS if wake is None else min(SAFETY_MS, max(0, wake - now))
+        wait = self.safety_ms if wake is None else min(self.safety_ms, max(0, wake - now))
         self.timer = self.loop.call_later(wait / 1000, self.wake)
 
     def wake(self) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from pawlflow.error_codes_store import STORE_CODES
+
 ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "batch.exists": (
         "An act on many instances was asked for twice under one id.",
@@ -94,6 +96,11 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "effect.raised": (
         "The function raised an exception; the step's retryPolicy decides what follows.",
         "Raise Transient, Correctable or Terminal to choose the class of the failure.",
+    ),
+    "effect.taken": (
+        "Two different functions were registered for one effect or role. The second is refused: "
+        "calls of instances in flight would reach the wrong one.",
+        'Give one of them another name, as `@step(name="billing.notify")`, or use two engines.',
     ),
     "effect.terminal": (
         "The function said that no retry will help.",
@@ -286,82 +293,7 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         'Use pool="thread" or pool="process"; for a process write the function with def at '
         "the top level of a module.",
     ),
-    "store.batch": (
-        "A commit does not fit together: a defect of Pawl. Nothing was written.",
-        "Report it with the log.",
-    ),
-    "store.busy": (
-        "The store did not answer in time; a request may be in its mailbox and be taken later.",
-        "Try again; `pawl doctor` says who owns the file.",
-    ),
-    "store.chain": (
-        "The end of a shard's journal does not fit its head.",
-        "Restore a backup with `pawl restore`; `pawl doctor` names the place.",
-    ),
-    "store.closed": ("The store was closed.", "Open it again."),
-    "store.damaged": (
-        "The database file is damaged, or its contents contradict each other.",
-        "Keep a copy, then restore a backup with `pawl restore`.",
-    ),
-    "store.fenced": (
-        "Another owner has taken over; nothing was written.",
-        "Nothing: the new owner goes on.",
-    ),
-    "store.full": (
-        "There is no room. New starts are refused, nothing that was accepted is lost.",
-        "Make room; what runs goes on by itself.",
-    ),
-    "store.gap": ("Entries of a journal are missing.", "Restore a backup with `pawl restore`."),
-    "store.index": (
-        "An index of the store does not find what is there.",
-        "Restore a backup, or copy the file with `pawl backup`, which writes it anew.",
-    ),
-    "store.io": (
-        "The disk reported an error; nothing is known to be durable since.",
-        "Look at the disk, then start again: what was acknowledged is there.",
-    ),
-    "store.missing": (
-        "There is no database at this place.",
-        "Name it with --db or PAWL_DB, or start something first.",
-    ),
-    "store.newer": (
-        "The database was written by a newer version of Pawl.",
-        "Update pawlflow, or restore a backup of the older version.",
-    ),
-    "store.not_ours": (
-        "The file is no database of Pawl; it was left untouched.",
-        "Name another file with --db or PAWL_DB.",
-    ),
-    "store.owned": (
-        "Another process owns the database.",
-        "Stop it, or use a verb that works beside it: it will take requests by mail.",
-    ),
-    "store.poke": (
-        "The socket by which the owner hears of mail cannot be made.",
-        "Nothing is lost: mail is found within half a minute. Check the folder's permissions.",
-    ),
-    "store.published": (
-        "The list of published definitions differs from what was published.",
-        "Restore a backup with `pawl restore`.",
-    ),
-    "store.read_only": (
-        "The file or its folder cannot be written to.",
-        "Change the permissions, or name another file with --db.",
-    ),
-    "store.shards": (
-        "The store has another number of shards than this version.",
-        "Use the version of Pawl that made it.",
-    ),
-    "store.target": (
-        "The target of a backup or restore cannot be used.",
-        "Name another, or remove what is there (--force).",
-    ),
-    "store.trouble": ("SQLite reported an error.", "The message has its words; try again."),
-    "store.unknown": (
-        "It is not known whether a commit is durable; the engine looks before it goes on.",
-        "Nothing, unless it stops: then start it again.",
-    ),
-    "store.url": ("The URL names no store.", "Use sqlite:///PATH or memory:"),
+    **STORE_CODES,
     "timer.held": (
         "An attempt went down with its engine, and has its whole time again since another runs.",
         "Nothing: its timeout comes later.",
@@ -391,6 +323,10 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     ),
     "workflow.cancelled": ("The instance was cancelled.", "`pawl why ID` says by whom."),
     "workflow.failed": ("The instance failed.", "`pawl why ID` says why."),
+    "workflow.kind": (
+        "What was to be started, added or registered is no workflow: a step, say, or a function.",
+        "Wrap a step in a @flow; give a flow, a loop, or the name of a workflow that is loaded.",
+    ),
     "workflow.unknown": (
         "There is no workflow with this name.",
         "Publish it with `pawl apply -f FILE`, or name its file.",

@@ -196,10 +196,12 @@ class Hosted(Library, Acts, Operations):
         whose = Tenant(tenant or self.tenant)
         key = key_for(self.clock, whose, id)
         if is_built(workflow):
-            plan = await self.built_plan(workflow, input, (whose, key))
+            plan = self.kept_plan(workflow, input, (whose, key))
+            existing = plan is not None
+            plan = plan or await self.built_plan(workflow, input)
         else:
-            plan = await self.plan_for(workflow)
-        order = await self.order_of(plan, whose, by, at)
+            plan, existing = await self.plan_for(workflow), False
+        order = await self.order_of(plan, whose, by, at, existing=existing)
         start = start_of(order, key, input, fresh=id is None)
         outcome = await start.hand_in(self.driver)
         if isinstance(outcome, Rejected):
@@ -242,9 +244,11 @@ class Hosted(Library, Acts, Operations):
         async for started in answers:
             yield started
 
-    async def order_of(self, plan: Plan, tenant: Tenant, by: str, at: Moment | None) -> Order:
-        """What starts of a plan have in common. Raises NoExecutor."""
-        if plan.definition not in self.carried:
+    async def order_of(
+        self, plan: Plan, tenant: Tenant, by: str, at: Moment | None, *, existing: bool = False
+    ) -> Order:
+        """What starts of a plan have in common. Raises NoExecutor, unless it runs already."""
+        if not existing and plan.definition not in self.carried:
             self.refuse_orphans(plan)
         if tenant != self.tenant:
             await self.lend_children(plan, tenant)

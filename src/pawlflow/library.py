@@ -1,7 +1,10 @@
 """The library of an engine: its workflows, and the functions that carry them out."""
 
 import asyncio
+import logging
 from collections.abc import Callable
+from contextlib import suppress
+from inspect import getclosurevars
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeGuard, TypeVar
@@ -12,16 +15,20 @@ from pawlflow.children import published_plan, with_children
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.plan import Plan, plan_of
 from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.effects.refs import FlowError
 from pawlflow.effects.registry import Registry
 from pawlflow.effects.runner import Runner
+from pawlflow.effects.steps import Step
+from pawlflow.effects.words import where_of
 from pawlflow.files import load_path
-from pawlflow.flows.flow import Brought, Flow
+from pawlflow.flows.flow import Brought, Flow, Traced
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import Digest, Tenant
 from pawlflow.store.port import Address, Store
-from pawlflow.trouble import NoExecutor, NotFound
+from pawlflow.trouble import NoExecutor, NotFound, PawlError
 
 F = TypeVar("F", bound=Callable[..., Any])
+log = logging.getLogger("pawl.effects")
 SAME: Final = ("definition.same", "schedule.same")  # published before, and nothing changed
 
 
@@ -70,9 +77,18 @@ class Library:
 
     def add(self, workflow: "Workflow | Runnable") -> None:
         """Make a workflow known under its name; a flow brings its functions and its children."""
-        if not isinstance(workflow, Workflow):
+        if is_built(workflow):
+            self.take_steps(workflow)
+        elif isinstance(workflow, Workflow):
+            self.know(workflow)
+        else:
+            refuse_unless_runnable(workflow)
+            made = workflow.workflow
             self.take_along(workflow.brought())
-            workflow = workflow.workflow
+            self.know(made)
+
+    def know(self, workflow: Workflow) -> None:
+        """Make one workflow known; it is published as soon as the engine runs."""
         self.workflows[workflow.name] = (workflow, plan_of(definition_bytes(workflow)))
         self.unpublished[workflow.name] = workflow
         self.carried.clear()  # it may be the child of another
@@ -81,12 +97,28 @@ class Library:
             self.publish_soon()
 
     def take_along(self, brought: Brought) -> None:
-        """Register the functions of a flow, and add the flows that are its children."""
-        for step in brought.functions.values():
+        """Register the functions of a flow and its children's, and make these known.
+
+        Nothing is, if one of the names is another function's.
+        """
+        children, steps = brought_along(brought)
+        self.registry.refuse_taken(steps)
+        for step in steps:
             self.registry.add(step.name, step, traced=True)
-        for child in brought.children.values():
+        for child in children:
             if self.workflows.get(child.name, (None,))[0] is not child.workflow:
-                self.add(child)
+                self.know(child.workflow)
+        self.offered()
+
+    def take_steps(self, flow: Flow[..., Any]) -> None:
+        """Register the functions that a flow which is built from its input may come to.
+
+        These are the steps that it sees where it is written, and what the flows there bring. A name
+        that is another's is left to it: whether it is needed is known only when the flow is built.
+        """
+        for step in steps_seen(flow):
+            if self.registry.free_for(step):
+                self.registry.add(step.name, step, traced=True)
         self.offered()
 
     def effect(self, name: str, *, pool: str | None = None) -> Callable[[F], F]:
@@ -124,12 +156,17 @@ class Library:
                     self.add(flow)
             elif is_runnable(each):
                 names.append(each.name)
-                if not is_built(each):
-                    self.add(each)
+                self.add(each)
             elif callable(each):
-                name = getattr(each, "name", each.__name__)
+                name = getattr(each, "name", None) or getattr(each, "__name__", None)
+                if name is None:
+                    message = f"{each!r} has no name: register it with @pawl.effect(NAME)"
+                    raise PawlError("workflow.kind", message)
                 self.registry.add(name, each)
                 names.append(name)
+            else:
+                message = f"{each!r} is no function, flow or module: there is nothing to register"
+                raise PawlError("workflow.kind", message)
         self.offered()
         return names
 
@@ -172,6 +209,7 @@ class Library:
     async def plan_for(self, workflow: "str | Workflow | Runnable") -> Plan:
         """The plan of a workflow that was loaded, or that the store knows."""
         if not isinstance(workflow, str):
+            refuse_unless_runnable(workflow)
             made = workflow if isinstance(workflow, Workflow) else workflow.workflow
             if self.workflows.get(made.name, (None,))[0] is not made:
                 self.add(workflow)
@@ -186,17 +224,30 @@ class Library:
         names = ", ".join(sorted(self.workflows)) or "none"
         raise NotFound("workflow.unknown", f"no workflow {workflow!r}; loaded are: {names}")
 
-    async def built_plan(self, flow: Flow[..., Any], value: Any, address: Address) -> Plan:
+    def kept_plan(self, flow: Flow[..., Any], value: Any, address: Address) -> Plan | None:
+        """The plan that an instance of a flow which is built from its input has, if it exists.
+
+        It may have been started by another process, so its functions are looked for: the flow is
+        built once more, for them alone, and what it sees is taken too.
+        """
+        known = self.reader.load([address]).get(address)
+        if known is None or not known.head.definition:
+            return None
+        try:
+            self.take_along(flow.built(value).brought)
+        except Exception as error:  # noqa: BLE001  # users' code; the instance needs no new plan
+            log.debug("%s is not built again: %s", flow.name, error)
+        self.take_steps(flow)
+        digest = Digest(known.head.definition)
+        return plan_of(self.reader.definitions([digest])[digest])
+
+    async def built_plan(self, flow: Flow[..., Any], value: Any) -> Plan:
         """The plan of a flow that is built from its input: once, when the instance starts.
 
         It is published before the start, so that the instance finds it whatever becomes of the
         function; an instance that exists keeps the plan that it has.
         """
-        known = self.reader.load([address]).get(address)
-        if known is not None and known.head.definition:
-            digest = Digest(known.head.definition)
-            return plan_of(self.reader.definitions([digest])[digest])
-        traced = flow.built(value)
+        traced = built(flow, value)
         self.take_along(traced.brought)
         plan = plan_of(definition_bytes(traced.workflow))
         if self.publishing is not None:
@@ -242,6 +293,64 @@ class Library:
         if missing:
             raise NoExecutor(plan.workflow, sorted(set(missing)))
         self.carried.add(plan.definition)
+
+
+def built(flow: Flow[..., Any], value: Any) -> Traced:
+    """A flow, built from its input. Raises PawlError, whatever its function raises."""
+    try:
+        return flow.built(value)
+    except PawlError:
+        raise
+    except Exception as error:
+        message = f"{flow.name} cannot be built of this input: {type(error).__name__}: {error}"
+        raise FlowError("flow.raised", f"{message}{where_of(error)}", flow.where) from error
+
+
+def brought_along(brought: Brought) -> tuple[list[Runnable], list[Step[..., Any]]]:
+    """The children of a flow and theirs, each once, and the functions of all.
+
+    A flow may be its own child, or the child of one.
+    """
+    children: dict[int, Runnable] = {}
+    steps = list(brought.functions.values())
+    waiting = list(brought.children.values())
+    while waiting:
+        child = waiting.pop()
+        if id(child) not in children:
+            children[id(child)] = child
+            steps += child.brought().functions.values()
+            waiting += child.brought().children.values()
+    return list(children.values()), steps
+
+
+def steps_seen(flow: Flow[..., Any]) -> list[Step[..., Any]]:
+    """The steps that a flow's function can name, and those of the flows that it can name."""
+    seen = {**flow.fn.__globals__, **getclosurevars(flow.fn).nonlocals}
+    found: list[Step[..., Any]] = []
+    for each in list(seen.values()):
+        if isinstance(each, Step):
+            found.append(each)
+        elif isinstance(each, Flow) and not each.build:
+            with suppress(PawlError):  # one that cannot be read has nothing in flight
+                found += brought_along(each.brought())[1]
+    return found
+
+
+def refuse_unless_runnable(what: object) -> None:
+    """Refuse what cannot be started, and say what can."""
+    if isinstance(what, Workflow) or is_runnable(what):
+        return
+    if isinstance(what, Step):
+        name = what.__name__
+        way_out = (
+            f"{name} is a step, and only a workflow is started: wrap it in a @flow, "
+            f"`@flow def just_{name}(request): return {name}(request)`"
+        )
+    else:
+        way_out = (
+            f"{what!r} is no workflow: give a @flow, a @loop, or the name of one that is loaded"
+        )
+    raise PawlError("workflow.kind", way_out)
 
 
 def flows_in(module: ModuleType) -> list[Runnable]:

@@ -99,7 +99,11 @@ class Loop(Step[P, R]):
     async def run_once(self, ctx: LoopContext, **arguments: Any) -> Any:
         """One attempt: from what was kept to the result, and what the names say then."""
         await ctx.begin()
-        result = await self.fn(ctx=ctx, **arguments)
+        try:
+            result = await self.fn(ctx=ctx, **arguments)
+        except Exception:
+            ctx.failed()
+            raise
         ctx.end(strict=self.strict)
         return result
 

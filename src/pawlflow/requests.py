@@ -55,11 +55,12 @@ class BadRequestError(PawlError):
     """A request that cannot be made; the message names the way out."""
 
 
-def instance_cell(tenant: str, key: str) -> CellId:
+def instance_cell(tenant: str, key: object) -> CellId:
     """The cell of an instance, by its id alone. Raises BadRequestError."""
-    if not INSTANCE_ID.match(key):
+    if not isinstance(key, str) or not INSTANCE_ID.match(key):
         raise BadRequestError(
-            "instance.id", f"{key!r} is no instance id: 1 to 128 letters, digits, . _ : or -"
+            "instance.id",
+            f"{key!r} is no instance id: a text of 1 to 128 letters, digits, . _ : or -",
         )
     return CellId(Tenant(tenant), WorkflowName(""), InstanceId(key))
 

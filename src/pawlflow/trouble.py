@@ -21,11 +21,12 @@ class NotFound(PawlError):  # noqa: N818
 class NoExecutor(PawlError):  # noqa: N818
     """Nobody here can carry out some effects of a workflow; it was not started."""
 
-    def __init__(self, workflow: str, effects: list[str]) -> None:
+    def __init__(self, workflow: str, effects: list[str], reason: str = "") -> None:
         self.effects = effects
         names = ", ".join(effects)
         message = (
-            f"{workflow} needs {names}, and nothing here carries that out: "
+            f"{workflow} needs {names}, and nothing here carries that out"
+            f"{f' ({reason})' if reason else ''}: "
             "register a function with @pawl.effect(NAME), or name a module of steps"
         )
         super().__init__("effect.no_executor", message)

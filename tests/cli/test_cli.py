@@ -117,7 +117,7 @@ def test_scenarios_run_on_the_store_that_is_named(shop, monkeypatch, tmp_path):
     named = tmp_path / "x.db"
     assert pawl("--db", f"sqlite:///{named}", "test", shop, "--crash-everywhere").exit_code == 0
     assert not named.exists()
-    other = pawl("test", shop, "--db", "postgresql://x")
+    other = pawl("test", shop, "--db", "mysql://x")
     assert (other.exit_code, "store.url" in other.output) == (2, True)
 
 

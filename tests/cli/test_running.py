@@ -224,7 +224,7 @@ REFUSALS = [
     (("run", "order.yaml", "--stubs", "bad.yaml"), 3, "step.unknown", "bad.yaml:1:1"),
     (("run", "order.yaml", "--stubs", "nope.yaml"), 4, "cli.unreadable", "nope.yaml"),
     (("run", "order.yaml", "--url", "http://x"), 2, "cli.not_yet", "no server"),
-    (("run", "order.yaml", "--db", "postgresql://x"), 2, "store.url", "PostgreSQL"),
+    (("run", "order.yaml", "--db", "postgresql://x:y"), 2, "store.url", "PostgreSQL"),
     (("run", "order.yaml", "--db", "file.db"), 2, "store.url", "sqlite:///"),
     (("run", "order.yaml", "--tenant", "a\nb"), 2, "tenant.bad", "no tenant"),
 ]

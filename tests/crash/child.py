@@ -53,6 +53,7 @@ class Spec(msgspec.Struct):
     fault: points.Fault | None = None  # of the disk
     hanging: int = 40  # seconds, then the process is taken for stuck: an alarm ends it
     lie: str = ""  # what this process does wrong, to see that it is caught
+    url: str = ""  # of a store on a server; else it is the file
 
     @property
     def ledger(self) -> Path:
@@ -141,7 +142,8 @@ def leaves(group: BaseExceptionGroup[Any]) -> list[Any]:
 async def live(spec: Spec) -> None:
     """Start everything, again and again the same; tend to it until it is closed."""
     limits = Limits(turns=spec.turns)
-    pawl = Pawl(f"sqlite:///{spec.path}", driver=spec.driver, limits=limits)  # type: ignore[arg-type]
+    url = spec.url or f"sqlite:///{spec.path}"
+    pawl = Pawl(url, driver=spec.driver, limits=limits)  # type: ignore[arg-type]
     register(pawl, Ledger(spec.ledger, forgets=spec.lie == "the world forgets"))
     pawl.load(FLOWS)
     starts = dict(STARTS)

@@ -26,6 +26,8 @@ async def main(module, *words):
         while line := (await loop.run_in_executor(None, sys.stdin.readline)).split():
             if line[0] == "register":
                 print(pawl.register(importlib.import_module(line[1])), flush=True)
+            if line[0] == "reload":
+                print(pawl.register(importlib.reload(sys.modules[line[1]])), flush=True)
             if line[0] == "result":
                 print(await pawl.run(line[1]).result(timeout="40s"), flush=True)
             if line[0] == "alerts":

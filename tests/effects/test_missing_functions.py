@@ -20,7 +20,12 @@ async def store_party(party, note): return 1
 @step
 async def finish(saved, mail=None): return {"saved": saved}
 """
-BACK = GONE.replace("store_party", "save_party")
+BACK = """
+from pawlflow import step
+
+@step
+async def save_party(party, note): return 1
+"""
 
 
 @pytest.mark.req("R69", "R209", "R228")
@@ -151,7 +156,6 @@ def test_a_function_that_wants_more_than_the_call_gives_is_not_the_one(place):
     place.begun_and_killed("first", "provision", "p-1")
     more = FIRST.replace("save_party(party, note):", "save_party(party, note, region, currency):")
     place.module("more", more.replace('(request.n, "hello")', '(request.n, "hello", "eu", "eur")'))
-    place.module("back", BACK)
     with place.program("more") as process:
         assert process.stdout.readline() == "open\n"
         until(lambda: place.told("why", "p-1")["alerts"], "the alert")
@@ -159,7 +163,8 @@ def test_a_function_that_wants_more_than_the_call_gives_is_not_the_one(place):
         assert (
             "the function here needs currency, region, and the call gives note, party" in why["now"]
         )
-        assert "save_party" in asked(process, "register back")
+        place.module("more", BACK)
+        assert "save_party" in asked(process, "reload more")
         assert asked(process, "result p-1") == "{'saved': 1}"
 
 

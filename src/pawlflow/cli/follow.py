@@ -109,7 +109,9 @@ def refuse_orphans(pawl: Pawl, family: Family) -> None:
     """A call of this instance that nobody here can carry out would be waited for in vain."""
     calls = [each for each in pawl.runner.orphans.values() if family.has(each.cell)]
     if calls:
-        raise NoExecutor(calls[0].cell.workflow, sorted({each.target for each in calls}))
+        reason = "; ".join(filter(None, dict.fromkeys(map(pawl.watched.reason, calls))))
+        targets = sorted({each.target for each in calls})
+        raise NoExecutor(calls[0].cell.workflow, targets, reason)
 
 
 async def see_through(task: Task) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from pawlflow.cli.output import (
 from pawlflow.cli.session import EXITS
 from pawlflow.definition.finding import Finding
 from pawlflow.store.port import StoreError
-from pawlflow.store.postgres_url import is_postgres
+from pawlflow.store.postgres_url import is_postgres, masked
 from pawlflow.testing.crashes import crash_everywhere
 from pawlflow.testing.runner import HostOn, InvalidScenarioError, Result, on_file, run_scenario
 from pawlflow.testing.scenario import Scenario
@@ -106,7 +106,7 @@ def chosen_host(*, as_json: bool) -> Iterator[HostOn | None]:
         with told_store(as_json=as_json), server().on_server(url) as host:
             yield host
     else:
-        message = f"{url!r} is no store: use memory:, sqlite: or postgresql://..."
+        message = f"{masked(url)!r} is no store: use memory:, sqlite: or postgresql://..."
         fail("store.url", message, exit_code=2, as_json=as_json)
 
 

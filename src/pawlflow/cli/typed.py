@@ -1,6 +1,7 @@
 """Commands as they can be pasted: with the store, the tenant and the worker that were typed.
 
-What came from the environment is left out: it is there for the next command too.
+What came from the environment is left out: it is there for the next command too. A password is
+left out as well: what is pasted is also logged, copied and shown to others.
 """
 
 import re
@@ -10,6 +11,8 @@ from typing import Any, Final
 
 import click
 from click.core import ParameterSource
+
+from pawlflow.store.postgres_url import masked
 
 GLOBAL: Final = {"db": "--db", "tenant": "--tenant"}
 DRIVING: Final = {"worker": "--worker", "stubs": "--stubs"}
@@ -27,7 +30,7 @@ def typed_options(wanted: Mapping[str, str]) -> str:
             if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
                 given = ctx.params[name]
                 values = given if isinstance(given, tuple) else (given,)
-                said = "".join(f" {option} {quote(str(value))}" for value in values)
+                said = "".join(f" {option} {quote(masked(str(value)))}" for value in values)
                 found.setdefault(name, said)
         ctx = ctx.parent
     return "".join(found[name] for name in wanted if name in found)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from pawlflow.effects.context import Cancelled, Context, Terminal
+from pawlflow.effects.interrupts import kept_inside
 from pawlflow.effects.progress import (
     SCOPE,
     Host,
@@ -174,7 +175,7 @@ class LoopContext(Context):
         try:
             found = run.kept.get(name)
             if found is None:
-                result = await self.carry_out(name, fn, args, kwargs)
+                result = await kept_inside(self.carry_out(name, fn, args, kwargs))
                 made = payload_of(name, result, self._call, self._hidden)
                 found = await run.keeper.keep(self._call, name, made)
         except BaseException as error:
@@ -222,7 +223,7 @@ class LoopContext(Context):
 
     async def together(self, parts: list[Awaitable[Any]]) -> list[Any]:
         """All of them, to the end of the last."""
-        tasks = [asyncio.ensure_future(part) for part in parts]
+        tasks = [asyncio.ensure_future(kept_inside(part)) for part in parts]
         if not tasks:
             return []
         try:
@@ -269,6 +270,12 @@ class LoopContext(Context):
     async def begin(self) -> None:
         """Find what was kept."""
         self._run.begin(await self._run.keeper.kept(self._call))
+
+    def failed(self) -> None:
+        """The run failed: say what the next one could not know any more."""
+        said = self._run.so_far()
+        if said:
+            self.log(said)
 
     def end(self, *, strict: bool) -> None:
         """The loop has its result: report what it kept and never asked for. Raises Terminal."""

@@ -101,14 +101,30 @@ class Progress:
         whole = self.asked.keys() & self.kept.keys()
         return [n for n in self.kept if n not in self.asked and not whole & set(above(n))]
 
+    def new(self) -> list[str]:
+        """What was asked for in this run, and is kept since."""
+        return [name for name in self.asked if name not in self.kept]
+
+    def so_far(self) -> str:
+        """What a run that failed leaves to the next one, which cannot see any more what was new."""
+        left, new = self.unasked(), self.new()
+        if not left or not new:
+            return ""
+        return f"new in this run: {names_of(new)}; kept and not asked for so far: {names_of(left)}"
+
     def report(self) -> list[str]:
         """One line for each of these, with the name that it probably has now."""
-        left = self.unasked()
-        new = [name for name in self.asked if name not in self.kept]
+        left, new = self.unasked(), self.new()
         names = new_names(left[:REPORTED_MAX], new[:COMPARED_MAX])
         lines = [f"{each!r} was kept and never asked for{names.get(each, '')}" for each in left]
         more = len(lines) - REPORTED_MAX
         return lines if more <= 0 else [*lines[:REPORTED_MAX], f"and {more:,} more"]
+
+
+def names_of(names: list[str]) -> str:
+    """Some names in one line."""
+    more = f" and {len(names) - REPORTED_MAX:,} more" if len(names) > REPORTED_MAX else ""
+    return ", ".join(map(repr, names[:REPORTED_MAX])) + more
 
 
 def full_name(name: object) -> str:
@@ -142,7 +158,7 @@ def new_names(left: list[str], new: list[str]) -> dict[str, str]:
         near = near or get_close_matches(
             old, [each for each in rest if each not in beside.values()], 1
         )
-        near = near or (rest if len(left) == len(new) == 1 else [])
+        near = near or (rest[:1] if len(left) == len(new) == 1 else [])
         if near:
             rest.remove(near[0])
             found[old] = f"; new is {near[0]!r}"

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from pawlflow.effects.context import Cancelled, Context, Correctable, Terminal, Transient
+from pawlflow.effects.interrupts import Left
 from pawlflow.effects.processes import RemoteError, WorkerLost
 from pawlflow.effects.registry import BindError
 from pawlflow.effects.secrets import (
@@ -83,6 +84,8 @@ def raised(told: Told, error: BaseException) -> Receipt:
     """The receipt of an attempt that ended with an exception."""
     if isinstance(error, Cancelled):
         return cancelled(told)
+    if isinstance(error, Left):
+        error = error.__cause__ or error
     for kind, (of_class, code) in CLASSES.items():
         if isinstance(error, kind):
             findings = error.findings if isinstance(error, Correctable) else None

@@ -2,7 +2,8 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +30,22 @@ def plain_context(call: Call, beat: Callable[[], None], _: Any) -> Context:
     return Context(call, beat)
 
 
+class Source(msgspec.Struct, frozen=True):
+    """Which function this is, however often its module was imported or its cell was run."""
+
+    module: str
+    name: str
+    file: str
+
+    def same(self, other: "Source") -> bool:
+        """Is this the same function? A file may be two modules: `__main__`, and its own name."""
+        one_place = self.module == other.module or (self.file and self.file == other.file)
+        return self.name == other.name and bool(one_place)
+
+    def __str__(self) -> str:
+        return f"{self.module}.{self.name}"
+
+
 class Executor(msgspec.Struct, frozen=True):
     """A function under an effect's name, ready to be called."""
 
@@ -43,6 +60,7 @@ class Executor(msgspec.Struct, frozen=True):
     place: Place | None = None  # of one that runs in a process of its own
     context: Callable[[Call, Callable[[], None], Any], Context] = plain_context
     traced: bool = False  # flows call it by the names of its parameters, and by nothing else
+    source: "Source | None" = None  # the function that somebody wrote
 
     def arguments(self, call: Call, ctx: Context | None, params: Any = None) -> dict[str, Any]:
         """The arguments by name. Raises BindError, naming what is missing or too much.
@@ -122,19 +140,46 @@ class Registry:
     def add(
         self, name: str, fn: Callable[..., Any], pool: str | None = None, *, traced: bool = False
     ) -> None:
-        """Let a function carry out an effect. Raises PawlError if it cannot in this pool."""
+        """Let a function carry out an effect.
+
+        Raises PawlError if it cannot in this pool, or if the name is another function's.
+        """
+        known = self.effects.get(name)
+        if known is not None:
+            refuse_other(known, fn, "effect")
+            traced = traced or known.traced
         self.effects[name] = replace(executor_of(name, fn, pool), traced=traced)
 
     def add_agent(self, role: str, fn: Callable[..., Any], pool: str | None = None) -> None:
-        """Let a function do the tasks of an agent's role."""
+        """Let a function do the tasks of an agent's role. Raises PawlError as `add` does."""
+        if role in self.agents:
+            refuse_other(self.agents[role], fn, "role")
         self.agents[role] = executor_of(role, fn, pool)
 
     def add_module(self, module: Any) -> list[str]:
-        """Register every step a module has; returns their names."""
-        found = [each for each in vars(module).values() if isinstance(each, Step)]
+        """Register every step a module has; returns their names.
+
+        Those of a module with flows are called by flows, of this version or an earlier one; those
+        of a module without are for files. A loop is a workflow of its own, too.
+        """
+        held = list(vars(module).values())
+        has_flows = any(is_flow(each) and not isinstance(each, Step) for each in held)
+        found = [each for each in held if isinstance(each, Step)]
+        self.refuse_taken(found)
         for each in found:
-            self.add(each.name, each)
+            self.add(each.name, each, traced=has_flows or is_flow(each))
         return sorted({each.name for each in found})
+
+    def refuse_taken(self, steps: Iterable[Step[..., Any]]) -> None:
+        """Refuse before any of these is registered, if one of their names is another's."""
+        for each in steps:
+            if each.name in self.effects:
+                refuse_other(self.effects[each.name], each, "effect")
+
+    def free_for(self, step: Step[..., Any]) -> bool:
+        """Is the name of this step nobody else's?"""
+        known = self.effects.get(step.name)
+        return known is None or known.source is None or known.source.same(source_of(step))
 
     def find(self, call: Call) -> Executor | None:
         """Who carries this call out. A task for a role may also be a function of that name."""
@@ -148,6 +193,35 @@ class Registry:
         """Is there an executor for this?"""
         places = (self.agents, self.effects) if by_agent else (self.effects,)
         return any(target in place for place in places) or "*" in places[0]
+
+
+def is_flow(what: object) -> bool:
+    """Is this a workflow that is written in Python: a flow, or a loop by itself?"""
+    return hasattr(type(what), "workflow") and hasattr(type(what), "brought")
+
+
+def source_of(fn: Callable[..., Any]) -> Source:
+    """Which function this is; of an object that is called, its class."""
+    plain = inspect.unwrap(fn.fn if isinstance(fn, Step) else fn)
+    while isinstance(plain, partial):
+        plain = plain.func
+    named = plain if hasattr(plain, "__qualname__") else type(plain)
+    code = getattr(plain, "__code__", None)
+    return Source(
+        str(named.__module__), named.__qualname__, code.co_filename if code is not None else ""
+    )
+
+
+def refuse_other(known: Executor, fn: Callable[..., Any], what: str) -> None:
+    """Refuse a function whose name is another's: instances in flight would be given to it."""
+    new = source_of(fn)
+    if known.source is not None and not known.source.same(new):
+        free = f"{new.module.rpartition('.')[2].strip('_')}.{known.name}"
+        raise PawlError(
+            "effect.taken",
+            f"the {what} {known.name!r} is carried out by {known.source} already, and {new} is "
+            f'another function: give one of them a name of its own, as @step(name="{free}")',
+        )
 
 
 def executor_of(name: str, fn: Callable[..., Any], pool: str | None = None) -> Executor:
@@ -176,4 +250,5 @@ def executor_of(name: str, fn: Callable[..., Any], pool: str | None = None) -> E
         converters_of(plain),
         place_of(name, plain) if asked == "process" else None,
         fn.context if isinstance(fn, Step) else plain_context,
+        source=source_of(fn),
     )

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pawlflow.effects import receipts
 from pawlflow.effects.context import Context
+from pawlflow.effects.interrupts import is_for_all
 from pawlflow.effects.orphans import Orphans
 from pawlflow.effects.processes import Errand, Place, Processes
 from pawlflow.effects.progress import Keeper
@@ -244,7 +245,9 @@ class Runner:
             else:
                 result = await self.in_thread(executor, arguments)
             return receipts.succeeded(told, result)
-        except (Exception, GeneratorExit) as error:  # noqa: BLE001  # users' code raises anything
+        except BaseException as error:  # users' code raises anything
+            if is_for_all(error):
+                raise
             return receipts.raised(told, error)
 
     def context_of(self, job: Job) -> Context:

@@ -7,6 +7,7 @@ there. One that came as data, in an input say, is data: nobody reads a secret by
 import base64
 import json
 import re
+import string
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import quote, quote_plus
@@ -17,6 +18,8 @@ from pawlflow.model.ids import Tenant
 Path = tuple[str | int, ...]
 Reference = tuple[Path, str]  # where a secret stands, and its name
 VALUE_MIN: Final = 4  # characters
+BASE64: Final = frozenset(string.ascii_letters + string.digits + "+/-_")
+ESCAPE: Final = re.compile("%[0-9A-F]{2}")
 LINE_MIN: Final = 12  # a line of a value of several lines is a secret too, unless it is short
 
 
@@ -43,23 +46,33 @@ class SecretUnavailable(Exception):  # noqa: N818
 class Hidden:
     """The secret values that one attempt was given, to be taken out of what it says."""
 
-    __slots__ = ("found", "names", "pattern")
+    __slots__ = ("cores", "found", "names", "pattern")
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        self.names = {form: name for name, value in values.items() for form in forms_of(value)}
+        whole = {form: name for name, value in values.items() for form in forms_of(value)}
+        cores = {core: name for name, value in values.items() for core in cores_of(value)}
+        self.cores = cores.keys() - whole.keys()
+        self.names = cores | whole
         longest_first = sorted(self.names, key=len, reverse=True)
         self.pattern = re.compile("|".join(map(re.escape, longest_first))) if self.names else None
         self.found: set[str] = set()  # what was taken out, by name
 
     def text(self, said: str) -> str:
         """The same without any secret."""
-        return said if self.pattern is None else self.pattern.sub(self.told, said)
-
-    def told(self, match: re.Match[str]) -> str:
-        """What stands in its place."""
-        name = self.names[match.group()]
-        self.found.add(name)
-        return f"[secret {name}]"
+        if self.pattern is None or self.pattern.search(said) is None:
+            return said
+        parts: list[str] = []
+        end = 0
+        for match in self.pattern.finditer(said):
+            form, (begin, until) = match.group(), match.span()
+            if form in self.cores:  # the letters beside it hold some bits of it
+                begin -= begin > 0 and said[begin - 1] in BASE64
+                until += until < len(said) and said[until] in BASE64
+            name = self.names[form]
+            self.found.add(name)
+            parts += (said[end : max(end, begin)], f"[secret {name}]")
+            end = until
+        return "".join((*parts, said[end:]))
 
     def held_by(self, given: Any) -> set[str]:
         """The secrets that a value holds, by name."""
@@ -90,20 +103,36 @@ NOTHING: Final = Hidden({})
 
 
 def forms_of(value: str) -> Iterator[str]:
-    """A value as exceptions and libraries write it: plain, escaped, quoted, encoded, by lines."""
+    """A value as exceptions and libraries write it: plain, escaped, quoted, in hex, by lines."""
     data = value.encode("utf-8", "surrogatepass")
     yield value
     yield repr(value)[1:-1]
     yield ascii(value)[1:-1]
     yield json.dumps(value)[1:-1]
     yield json.dumps(value, ensure_ascii=False)[1:-1]
-    yield quote(data)
-    yield quote_plus(data)
+    for quoted in (quote(data), quote(data, safe=""), quote_plus(data), quote(data, safe="!'()*")):
+        yield quoted
+        yield ESCAPE.sub(lambda found: found.group().lower(), quoted)
+    yield data.hex()
+    yield data.hex().upper()
     yield base64.b64encode(data).decode()
     yield base64.urlsafe_b64encode(data).decode()
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) > 1:
         yield from (line for line in lines if len(line) >= LINE_MIN)
+
+
+def cores_of(value: str) -> Iterator[str]:
+    """A value inside something longer in Base64, as in `user:password`: what is always there.
+
+    Three bytes make four letters, so it has three forms, by where it begins; letters that hold bits
+    of what is before or after it are left out.
+    """
+    data = value.encode("utf-8", "surrogatepass")
+    for before, first in ((0, 0), (1, 2), (2, 3)):
+        last = (before + len(data)) * 8 // 6
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            yield encode(bytes(before) + data).decode()[first:last]
 
 
 def references(template: Any, path: Path = ()) -> Iterator[Reference]:

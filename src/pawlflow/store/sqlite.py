@@ -33,12 +33,13 @@ from pawlflow.store.port import (
     Taken,
     position,
 )
+from pawlflow.store.rows import Row, entry_of, head_of, mail_of, review_of, shard_of
 from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
 from pawlflow.store.sqlite_errors import odd, told, unknown
 from pawlflow.store.sqlite_find import SqliteRows, read_attributes
 from pawlflow.store.sqlite_owner import Ownership, owner
-from pawlflow.store.sqlite_rows import SQL, Row, entry_of, head_of, mail_of, review_of, shard_of
+from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import opened
 from pawlflow.store.sqlite_write import read_answer, write_batch, write_mail
 

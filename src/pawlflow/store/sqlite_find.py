@@ -27,7 +27,8 @@ from pawlflow.store.find import (
     spans_of,
 )
 from pawlflow.store.port import Batch, Filter, Head, Place, Ref, Scalar, Term
-from pawlflow.store.sqlite_rows import SQL, head_of
+from pawlflow.store.rows import head_of
+from pawlflow.store.sqlite_rows import SQL
 
 ALL: Final = -1  # as a limit: none
 # The ends of a kind: infinities around numbers, and no text is below the empty one or above bytes.

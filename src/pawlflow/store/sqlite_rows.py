@@ -1,31 +1,10 @@
-"""Statements by name, and rows to and from the values of the port."""
+"""The statements of the SQLite store by name, and the rows it writes."""
 
-import re
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pawlflow.model.ids import CellId
-from pawlflow.store.check import damaged, tenant_of
-from pawlflow.store.port import (
-    Entry,
-    FrameWrite,
-    Head,
-    Mail,
-    Review,
-    ShardHead,
-    position,
-)
-
-Row = tuple[Any, ...]
-
-FOLDER: Final = Path(__file__).parent / "sql"
-_NAMED: Final = re.compile(r"^-- (\w+): (?:.*\n)(?:-- .*\n)*((?:(?!--).*\n?)+)", re.MULTILINE)
-
-
-def statements(text: str) -> dict[str, str]:
-    """The statements of a file of ours by their names; `-- name: what for` stands above each."""
-    return {name: sql.strip() for name, sql in _NAMED.findall(text)}
-
+from pawlflow.store.check import tenant_of
+from pawlflow.store.port import Entry, FrameWrite, Head, Mail, Review, position
+from pawlflow.store.rows import FOLDER, Row, statements
 
 SQL: Final = statements((FOLDER / "sqlite.sql").read_text())
 
@@ -50,36 +29,6 @@ def cell_row(head: Head) -> Row:
     )
 
 
-def head_of(row: Row) -> Head:
-    """A head from its row; without its last turn it is damaged."""
-    cell = CellId(row[1], row[2], row[3])
-    if row[5] is None:
-        raise damaged(cell, row[4], "its last turn is missing")
-    return Head(
-        ref=row[0],
-        cell=cell,
-        shard=row[4],
-        turn=row[5],
-        hash=row[6],
-        definition=row[7],
-        version=row[8],
-        state=row[9],
-        rollback=row[10],
-        created_at=row[11],
-        started_at=row[12],
-        closed_at=row[13],
-        due_at=row[14],
-        calls=row[15],
-        quarantined=bool(row[16]),
-    )
-
-
-def shard_of(row: Row) -> ShardHead:
-    """A shard's head from its row."""
-    shard, epoch, seq, hash_, batch, now = row
-    return ShardHead(shard=shard, epoch=epoch, seq=seq, hash=hash_, batch=batch, now=now)
-
-
 def frame_row(written: FrameWrite, at: int) -> Row:
     """A frame as its row; its entries lie from `at` on."""
     frame = written.frame
@@ -96,11 +45,6 @@ def disposition_row(at: int, place: int, entry: Entry) -> Row:
     """A disposition as its row: no turn comes before it, and it says whose it is."""
     tenant = tenant_of(entry)
     return (at, 0, entry.ref, 0, entry.data, entry.hash, entry.beside, place, tenant)
-
-
-def entry_of(row: Row) -> Entry:
-    """An entry from its row."""
-    return Entry(*row)
 
 
 def review_row(review: Review) -> Row:
@@ -121,30 +65,7 @@ def review_row(review: Review) -> Row:
     )
 
 
-def review_of(row: Row) -> Review:
-    """A review from its row."""
-    ref, step, tenant, workflow, key, kind, role, since, due_at, show, claimed_by = row
-    return Review(
-        ref=ref,
-        cell=CellId(tenant, workflow, key),
-        step=step,
-        kind=kind,
-        role=role,
-        since=since,
-        due_at=due_at,
-        show=show,
-        claimed_by=claimed_by,
-    )
-
-
 def mail_row(mail: Mail) -> Row:
     """Mail as its row; the store gives the id."""
     cell = mail.cell
     return mail.shard, cell.tenant, cell.workflow, cell.key, mail.input, mail.beside, mail.key
-
-
-def mail_of(row: Row) -> Mail:
-    """Mail from its row."""
-    id_, shard, tenant, workflow, name, input_, beside, key = row
-    cell = CellId(tenant, workflow, name)
-    return Mail(id=id_, shard=shard, cell=cell, input=input_, beside=beside, key=key)

@@ -9,10 +9,11 @@ import apsw
 
 from pawlflow.store.check import genesis
 from pawlflow.store.port import SHARDS, StoreError
+from pawlflow.store.rows import FOLDER
 from pawlflow.store.sqlite_copy import copy, make_folder
 from pawlflow.store.sqlite_errors import newer, not_ours, odd, read_only, told
 from pawlflow.store.sqlite_owner import Ownership
-from pawlflow.store.sqlite_rows import FOLDER, SQL
+from pawlflow.store.sqlite_rows import SQL
 
 APPLICATION_ID: Final = 0x5061776C  # "Pawl"; bytes 68 to 71 of the file
 Migration = tuple[int, str]

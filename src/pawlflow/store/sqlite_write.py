@@ -16,17 +16,16 @@ from pawlflow.store.port import (
     Taken,
     position,
 )
+from pawlflow.store.rows import Row, shard_of
 from pawlflow.store.sqlite_find import write_attributes
 from pawlflow.store.sqlite_rows import (
     SQL,
-    Row,
     cell_row,
     disposition_row,
     entry_row,
     frame_row,
     mail_row,
     review_row,
-    shard_of,
 )
 
 

@@ -36,27 +36,47 @@ def on_server(url: str) -> Iterator[HostOn]:
     where = where_of(own)
     PostgresStore(own).close()
     try:
-        db = connect(where)
-        try:
-            yield lambda *play: host_on(db, own, *play)
-        finally:
-            db.execute(f'DROP SCHEMA "{where.schema}" CASCADE'.encode())
-            db.close()
+        with connect(where) as db:
+            rooms = Rooms(db, own)
+            try:
+                yield rooms.host
+            finally:
+                rooms.leave()
+                db.execute(f'DROP SCHEMA "{where.schema}" CASCADE'.encode())
     except psycopg.Error as trouble:
         raise told(trouble, where, "running scenarios") from trouble
 
 
-def host_on(
-    db: Connection,
-    url: str,
-    cell: CellId,
-    plan: Plan,
-    answer: Callable[[Call], Planned | None],
-    crash: Crash | None,
-) -> Host:
-    """A host on a store without anything in it."""
-    wipe(db, where_of(url).schema)
-    return Host(cell, plan, answer, crash, lambda: PostgresStore(url))
+class Rooms:
+    """One store after the other, in one schema."""
+
+    def __init__(self, db: Connection, url: str) -> None:
+        self.db = db
+        self.url = url
+        self.opened: list[PostgresStore] = []
+
+    def host(
+        self,
+        cell: CellId,
+        plan: Plan,
+        answer: Callable[[Call], Planned | None],
+        crash: Crash | None,
+    ) -> Host:
+        """A host on a store without anything in it."""
+        self.leave()
+        wipe(self.db, where_of(self.url).schema)
+        return Host(cell, plan, answer, crash, self.open)
+
+    def open(self) -> PostgresStore:
+        """Another handle on the store of the last host."""
+        self.opened.append(PostgresStore(self.url))
+        return self.opened[-1]
+
+    def leave(self) -> None:
+        """The last host is done with."""
+        for store in self.opened:
+            store.close()
+        self.opened = []
 
 
 def wipe(db: Connection, schema: str) -> None:

@@ -1,0 +1,40 @@
+"""What a reader of the mailbox remembers, so that it misses nothing.
+
+Ids are drawn before their transaction commits: one may become visible after a higher one. A reader
+therefore remembers the moment of its last look, and asks also for what was not visible then.
+"""
+
+from collections.abc import Sequence
+
+from pawlflow.store.port import Mail
+from pawlflow.store.postgres_link import Connection, run
+from pawlflow.store.postgres_rows import ints, mail_from
+
+
+class Mailbox:
+    """The looks of one reader, one after the other."""
+
+    def __init__(self, sql: str) -> None:
+        self.sql = sql
+        self.moment: str | None = None  # of the last look: which transactions were visible
+        self.given: set[int] = set()  # since then, of what had not been visible
+        self.floor: int | None = None  # read on from here, whatever was read before
+
+    def forget(self) -> None:
+        """Read everything again: another server may have forgotten what this one had shown."""
+        self.moment, self.given, self.floor = None, set(), 0
+
+    def look(self, db: Connection, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
+        """Mail of these shards with a higher id, and late mail with a lower one; oldest first."""
+        since = after if self.floor is None else min(after, self.floor)
+        asked = (since, ints(shards), limit, self.moment, ints(sorted(self.given)))
+        rows = run(db, self.sql, asked)
+        found = [mail_from(row[1:]) for row in rows if row[1] is not None]
+        full = len(found) >= limit
+        if full and found and found[-1].id <= since:
+            self.given.update(mail.id for mail in found)  # there may be more that came late
+        else:
+            self.moment, self.given = rows[0][0], set()
+        if self.floor is not None:
+            self.floor = found[-1].id if full and found else None
+        return found
