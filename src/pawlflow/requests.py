@@ -58,10 +58,9 @@ class BadRequestError(PawlError):
 def instance_cell(tenant: str, key: object) -> CellId:
     """The cell of an instance, by its id alone. Raises BadRequestError."""
     if not isinstance(key, str) or not INSTANCE_ID.match(key):
-        raise BadRequestError(
-            "instance.id",
-            f"{key!r} is no instance id: a text of 1 to 128 letters, digits, . _ : or -",
-        )
+        form = "1 to 128 letters, digits, . _ : or -"
+        wanted = form if isinstance(key, str) else f"a text of {form}"
+        raise BadRequestError("instance.id", f"{key!r} is no instance id: {wanted}")
     return CellId(Tenant(tenant), WorkflowName(""), InstanceId(key))
 
 

@@ -23,6 +23,7 @@ class NoExecutor(PawlError):  # noqa: N818
 
     def __init__(self, workflow: str, effects: list[str], reason: str = "") -> None:
         self.effects = effects
+        self.reason = reason  # if there is a function of that name, why it is not the one
         names = ", ".join(effects)
         message = (
             f"{workflow} needs {names}, and nothing here carries that out"

@@ -26,6 +26,7 @@ from pawlflow import step
 @step
 async def save_party(party, note): return 1
 """
+WHOLE = GONE.replace("store_party", "save_party")
 
 
 @pytest.mark.req("R69", "R209", "R228")
@@ -80,7 +81,7 @@ def test_the_alert_outlives_the_process_that_found_it(place):
     """Whoever looks later is told, and since when; the next one that has it takes it back."""
     place.module("first", FIRST)
     place.module("gone", GONE)
-    place.module("back", BACK)
+    place.module("back", WHOLE)
     place.begun_and_killed("first", "provision", "p-1")
     with place.program("gone") as process:
         until(lambda: place.told("why", "p-1")["alerts"], "the alert")
@@ -163,8 +164,9 @@ def test_a_function_that_wants_more_than_the_call_gives_is_not_the_one(place):
         assert (
             "the function here needs currency, region, and the call gives note, party" in why["now"]
         )
-        place.module("more", BACK)
+        place.module("more", FIRST.replace("    await asyncio.Event().wait()", "    return 1"))
         assert "save_party" in asked(process, "reload more")
+        assert process.stdout.readline() == "called\n"
         assert asked(process, "result p-1") == "{'saved': 1}"
 
 

@@ -318,3 +318,19 @@ async def test_two_labs_at_once_have_each_their_time(pawl):
         assert other.run("t-1").show()["state"] == "completed"
         assert (pawl.elapsed, other.elapsed) == (timedelta(0), timedelta(hours=1))
         assert other.now == datetime(2030, 6, 1, 1, tzinfo=UTC)
+
+
+async def test_a_function_of_the_test_may_stand_for_the_real_one(pawl):
+    """Whereas an engine refuses a second function, for its instances would reach it."""
+    pawl.add(ORDER)
+
+    @pawl.effect("card.charge")
+    async def charge():
+        return {"id": 1}
+
+    @pawl.effect("card.charge")
+    async def instead():
+        return {"id": 2}
+
+    run = await pawl.start("order", {"amount": 12}, id="o-1")
+    assert await run.result() == {"id": 2}

@@ -93,7 +93,8 @@ def told(here: Session) -> Iterator[None]:
         yield
     except NoExecutor as error:
         names = ", ".join(error.effects)
-        message = f"nothing here carries out {names}: give --worker MODULE, or --stubs FILE"
+        why = f" ({error.reason})" if error.reason else ""
+        message = f"nothing here carries out {names}{why}: give --worker MODULE, or --stubs FILE"
         here.end(error.code, message)
     except (StoreError, PawlError, BadRequestError) as error:
         here.end(error.code, str(error))

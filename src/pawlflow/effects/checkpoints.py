@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 from pawlflow.effects.context import Cancelled, Context, Terminal
-from pawlflow.effects.interrupts import kept_inside
+from pawlflow.effects.interrupts import called, kept_inside
 from pawlflow.effects.progress import (
     SCOPE,
     Host,
@@ -287,11 +287,3 @@ class LoopContext(Context):
             )
         for line in report:
             self.warn(line)
-
-
-def called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function in a thread. A future cannot carry StopIteration back."""
-    try:
-        return fn(*args, **kwargs)
-    except StopIteration as error:
-        raise RuntimeError("StopIteration left the function") from error

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import signal
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dis import opmap
 from functools import partial
 from types import CodeType, TracebackType
@@ -51,6 +51,16 @@ def handlers_now() -> Iterator[CodeType]:
         code = getattr(inspect.unwrap(handler) if callable(handler) else None, "__code__", None)
         if code is not None:
             yield code
+
+
+def called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function in a thread. A future cannot carry back all that it may raise."""
+    try:
+        return fn(*args, **kwargs)
+    except StopIteration as error:
+        raise RuntimeError("StopIteration left the function") from error
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:  # no signal comes to a thread
+        raise Left(type(error).__name__) from error
 
 
 async def kept_inside(part: Awaitable[T]) -> T:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pawlflow.effects import receipts
 from pawlflow.effects.context import Context
-from pawlflow.effects.interrupts import is_for_all
+from pawlflow.effects.interrupts import called, is_for_all
 from pawlflow.effects.orphans import Orphans
 from pawlflow.effects.processes import Errand, Place, Processes
 from pawlflow.effects.progress import Keeper
@@ -259,7 +259,7 @@ class Runner:
     async def in_thread(self, executor: Executor, arguments: dict[str, Any]) -> Any:
         """Run a plain function in a thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.pool, partial(called, executor.fn, arguments))
+        return await loop.run_in_executor(self.pool, partial(called, executor.fn, (), arguments))
 
     async def in_process(self, job: Job, place: Place, arguments: dict[str, Any]) -> Any:
         """Run a plain function in a process of its own; stopping kills it."""
@@ -301,11 +301,3 @@ def changed(before: ContextVars) -> bool:
 
 
 CLOSING_S: Final = 5.0  # for functions to notice that they are cancelled
-
-
-def called(fn: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Call a function in a thread. A future cannot carry StopIteration back."""
-    try:
-        return fn(**arguments)
-    except StopIteration as error:
-        raise RuntimeError("StopIteration left the function") from error

@@ -1,6 +1,8 @@
 """Parts of a lab: who counts as an executor, how orphans are told, and how a function wakes up."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from pawlflow.alerts import Alerts
 from pawlflow.effects.registry import Registry
@@ -13,6 +15,19 @@ class LabRegistry(Registry):
     def __init__(self) -> None:
         super().__init__()
         self.scripted: set[str] = set()
+
+    def add(
+        self, name: str, fn: Callable[..., Any], pool: str | None = None, *, traced: bool = False
+    ) -> None:
+        """As an engine does; what a test registers by itself may stand for the real function."""
+        if not traced:
+            self.effects.pop(name, None)
+        super().add(name, fn, pool, traced=traced)
+
+    def add_agent(self, role: str, fn: Callable[..., Any], pool: str | None = None) -> None:
+        """The same for roles."""
+        self.agents.pop(role, None)
+        super().add_agent(role, fn, pool)
 
     def knows(self, target: str, *, by_agent: bool) -> bool:
         """Is there somebody for this, or a script?"""

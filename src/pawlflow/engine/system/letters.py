@@ -1,5 +1,7 @@
 """Letters: people deal with inputs that lie beside the turns of a cell, each of them once."""
 
+from typing import Final
+
 from pawlflow.engine.actions import Accepted
 from pawlflow.engine.cells import Live
 from pawlflow.engine.core import Core
@@ -17,6 +19,8 @@ from pawlflow.model.payload import PayloadError
 from pawlflow.model.reviews import SettleReview
 from pawlflow.store.port import Mail
 
+DEALT_WITH: Final = (RedriveInput, DiscardInput)  # a union would be made anew for every offer
+
 
 def looks_beside(live: Live, incoming: Input) -> bool:
     """Must it be known first what lies beside the turns of the cell?"""
@@ -25,7 +29,7 @@ def looks_beside(live: Live, incoming: Input) -> bool:
     if isinstance(incoming, Receipt):
         closed = live.head is not None and live.head.closed_at is not None
         return closed and is_news(live, incoming)
-    return isinstance(incoming, RedriveInput | DiscardInput)
+    return isinstance(incoming, DEALT_WITH)
 
 
 def resolve(
