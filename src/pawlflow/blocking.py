@@ -110,6 +110,10 @@ class BlockingPawl:
         """Let a function do the tasks of an agent's role: `@pawl.agent("technical-writer")`."""
         return lambda fn: self._at_once(lambda: self._pawl.agent(role, pool=pool)(fn))
 
+    def http(self, name: str, url: str, **options: Any) -> None:
+        """Let an endpoint carry out an effect; the options are those of `Pawl.http`."""
+        self._at_once(lambda: self._pawl.http(name, url, **options))
+
     def register(self, *found: Callable[..., Any] | ModuleType | Runnable) -> list[str]:
         """Register steps and flows, or all that a module has, under their own names."""
         return self._at_once(lambda: self._pawl.register(*found))
@@ -183,6 +187,10 @@ class BlockingPawl:
     ) -> None:
         """Tell everybody who waits for, or is started by, an event."""
         self._do(lambda: self._pawl.emit(event, data, by=by, tenant=tenant))
+
+    def complete(self, key: str, result: Any = None, **said: Any) -> None:
+        """Say what became of an attempt that was left open, as `Pawl.complete` does."""
+        self._do(lambda: self._pawl.complete(key, result, **said))
 
     def approve(
         self,
