@@ -1,4 +1,4 @@
-"""`--endpoints FILE` and `pawl complete`: HTTP from the command line, and from a second terminal."""
+"""`--endpoints FILE` and `pawl complete`: HTTP from one terminal, and from a second one."""
 
 import json
 import os

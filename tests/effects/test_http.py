@@ -113,7 +113,7 @@ PROBLEM = {
         (("hang up", None), "transient", "http.unreachable", "RemoteProtocolError", 4),
     ],
 )
-def test_an_answer_chooses_the_class_of_the_failure(
+def test_an_answer_chooses_the_class_of_the_failure(  # noqa: PLR0913  # a table of answers
     server, one, answer, kind, code, words, attempts
 ):
     """Statuses, problems and findings; the key is the same for every attempt."""
