@@ -2,6 +2,7 @@
 
 import ssl
 import subprocess
+import sys
 
 import pytest
 
@@ -195,4 +196,28 @@ def test_tls_names_the_host_and_not_the_address(one, tmp_path):
     assert good == {}
     assert [other.code, unknown.code] == ["http.unreachable"] * 2
     assert seen == ["shop.example.com", "bank.example.com", "shop.example.com"]
+    assert len(server.asked) == 1
+
+
+def test_the_client_is_imported_for_those_who_use_it():
+    """An engine without endpoints does not pay for them."""
+    said = (
+        "import sys, pawlflow.embedded as made; pawl = made.Pawl('memory:'); "
+        "before = 'httpcore' in sys.modules; pawl.http('a.b', 'https://example.com/'); "
+        "print(before, 'httpcore' in sys.modules, 'httpx' in sys.modules)"
+    )
+    command = [sys.executable, "-c", said]
+    printed = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert printed.stdout == "False True False\n", printed.stderr
+
+
+def test_the_next_address_is_tried_if_one_does_not_answer(server, one):
+    """Of the addresses that were checked, and only of these."""
+
+    async def resolving(host, port):
+        return ["127.0.0.9", "127.0.0.1"]  # the server listens at the second
+
+    url = f"http://shop.example.com:{server.port}/"
+    options = {"allow": ["127.0.0.0/8"], "ports": [server.port]}
+    assert call_with(Pawl("memory:"), one(), url, resolving, **options) == {}
     assert len(server.asked) == 1
