@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from pawlflow import NotFound, Pawl, PawlError, Refused, WorkflowFailed
-from pawlflow.testing import assert_replays
+from pawlflow.testing import Lab, assert_replays
 from tests.effects.http_kit import LOCAL, RETRY, Server, one_step
 from tests.effects.kit import run
 
@@ -192,3 +192,23 @@ def test_killed_while_it_asks_it_asks_again_under_the_same_key(tmp_path, server,
     first_key, second_key = server.keys("/")
     assert first_key == second_key
     assert [body["attempt"] for _, _, body in server.asked] == [1, 1]
+
+
+def test_a_silent_endpoint_is_asked_again_under_the_same_key(tmp_path, server):
+    """After 30 seconds, then at doubling distances: one that is done may answer with the result."""
+    server.tell("/", (202, {}), (202, {}), (200, {"ok": 1}))
+
+    async def main():
+        async with Lab() as lab:
+            lab.load(one_step(tmp_path))
+            lab.http("payment.charge", f"{server.url}/", allow=LOCAL)
+            started = await lab.start("one", {"amount": 5})
+            counts = [len(server.asked)]
+            for span in ("29s", "3s", "55s", "10s"):
+                await lab.skip(span)
+                counts.append(len(server.asked))
+            return counts, await started.result()
+
+    assert run(main()) == ([1, 1, 2, 2, 3], {"ok": 1})
+    assert len(set(server.keys("/"))) == 1
+    assert [body["attempt"] for _, _, body in server.asked] == [1, 1, 1]
