@@ -38,6 +38,7 @@ def folder(tmp_path):
         ("docs/flows.md", "python"),
         ("docs/loops.md", "python"),
         ("docs/secrets.md", "python"),
+        ("docs/http.md", "python"),
         ("docs/events.md", "python"),
         ("docs/operating.md", "python"),
     ],
@@ -75,7 +76,7 @@ def test_every_program_is_run_by_a_page():
         (ROOT / page).read_text()
         for page in (
             *("README.md", "docs/python.md", "docs/flows.md", "docs/loops.md"),
-            "docs/secrets.md",
+            *("docs/secrets.md", "docs/http.md"),
             *("docs/events.md", "docs/operating.md"),
         )
     ]

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT = PYPROJECT["project"]
 MAKEFILE = (ROOT / "Makefile").read_text()
-EXTRAS = {"postgres", "nats", "server", "cedar", "otel", "agents", "mcp", "all"}
+EXTRAS = {"postgres", "nats", "http", "server", "cedar", "otel", "agents", "mcp", "all"}
 # Written apart, so that this file does not name what it looks for.
 REGISTRIES = [
     *("pypi" + ".org", "python" + "hosted.org", "npmjs" + ".org", "yarnpkg" + ".com"),

@@ -5,7 +5,7 @@ notebook; only a function that runs on the engine's loop may not wait for the en
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Self, TypeVar
@@ -13,9 +13,11 @@ from typing import Any, Self, TypeVar
 from pawlflow import requests
 from pawlflow.blocking_runs import BlockingRun, BlockingStarted, Loop, done, next_started
 from pawlflow.definition.shape import Workflow
+from pawlflow.effects.endpoints import TRANSIENT, Header, Mode
 from pawlflow.hosting import Hosted
 from pawlflow.library import Runnable
 from pawlflow.model.batches import BatchVerb
+from pawlflow.model.failure import FailureClass
 from pawlflow.moments import Moment
 from pawlflow.operations import PAGE, Where
 from pawlflow.starts import Many
@@ -110,6 +112,28 @@ class BlockingPawl:
         """Let a function do the tasks of an agent's role: `@pawl.agent("technical-writer")`."""
         return lambda fn: self._at_once(lambda: self._pawl.agent(role, pool=pool)(fn))
 
+    def http(  # noqa: PLR0913  # what may be said of an endpoint
+        self,
+        name: str,
+        url: str,
+        *,
+        method: str = "POST",
+        headers: Mapping[str, Header] | None = None,
+        timeout: str | float = "30s",
+        mode: Mode = "sync",
+        retry_on: Iterable[int | str] = TRANSIENT,
+        retry_after: str | float = "5m",
+        allow: Iterable[str] = (),
+        ports: Iterable[int] = (),
+        redirects: int = 0,
+        ca: str | Path | None = None,
+    ) -> None:
+        """Let an endpoint carry out an effect: `pawl.http("payment.charge", "https://...")`."""
+        how: Any = {"method": method, "headers": headers, "timeout": timeout, "mode": mode}
+        how |= {"retry_on": retry_on, "retry_after": retry_after, "redirects": redirects}
+        how |= {"allow": allow, "ports": ports, "ca": ca}
+        self._at_once(lambda: self._pawl.http(name, url, **how))
+
     def register(self, *found: Callable[..., Any] | ModuleType | Runnable) -> list[str]:
         """Register steps and flows, or all that a module has, under their own names."""
         return self._at_once(lambda: self._pawl.register(*found))
@@ -183,6 +207,24 @@ class BlockingPawl:
     ) -> None:
         """Tell everybody who waits for, or is started by, an event."""
         self._do(lambda: self._pawl.emit(event, data, by=by, tenant=tenant))
+
+    def complete(  # noqa: PLR0913  # what may be said of an attempt
+        self,
+        key: str,
+        result: Any = None,
+        *,
+        fail: FailureClass | None = None,
+        message: str = "",
+        findings: Sequence[Any] = (),
+        attempt: int | None = None,
+        usage: Mapping[str, float] | None = None,
+        instance: str | None = None,
+        tenant: str | None = None,
+    ) -> None:
+        """Say what became of an attempt that was left open, by the key of its request."""
+        said: Any = {"fail": fail, "message": message, "findings": findings, "attempt": attempt}
+        said |= {"usage": usage, "instance": instance, "tenant": tenant}
+        self._do(lambda: self._pawl.complete(key, result, **said))
 
     def approve(
         self,

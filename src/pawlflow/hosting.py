@@ -9,11 +9,13 @@ from typing import Any, ClassVar, Literal, Self
 from pawlflow.acts import Acts, refusal
 from pawlflow.alerts import Alerts
 from pawlflow.app import DEFAULT_URL, engine_on, look_ms, open_store, pokes_of, second_handle
+from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
 from pawlflow.driving import InlineDriver, ThreadDriver
 from pawlflow.effects.runner import CONCURRENCY, Runner
 from pawlflow.effects.secrets import Secrets
+from pawlflow.endpoints import Endpoints
 from pawlflow.engine.actions import Notify, Publish, Stopped
 from pawlflow.engine.clock import Clock, SystemClock
 from pawlflow.engine.drivers import Engine
@@ -47,7 +49,7 @@ class NotOpen:
 NOT_OPEN: Any = NotOpen()
 
 
-class Hosted(Library, Acts, Operations):
+class Hosted(Library, Endpoints, Acts, Completing, Operations):
     """An engine in this process."""
 
     driver: InlineDriver
@@ -98,6 +100,7 @@ class Hosted(Library, Acts, Operations):
             raise
         self.trouble = None
         self.reader = second_handle(self.store)
+        self.registry.secrets = self.secrets
         self.runner = self.new_runner()
         self.driver = self.new_driver(engine, loop)
         self.join_runner()
@@ -125,6 +128,7 @@ class Hosted(Library, Acts, Operations):
         if self.publishing is not None:
             await asyncio.wait([self.publishing])
         await self.runner.close()
+        await self.registry.close()
         self.watched.close()
         await self.driver.close()
         self.wake_all(PawlError("engine.closed", "the engine was closed; the instance goes on"))

@@ -42,6 +42,10 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
         "pawlflow.cli.act:retry",
         "Try an escalated step again, with another input if given.",
     ),
+    "complete": (
+        "pawlflow.cli.completing",
+        "Complete an attempt that an endpoint took to do later.",
+    ),
     "batches": ("pawlflow.cli.batches", "List, show and follow acts on many instances."),
     "replay": ("pawlflow.cli.replay", "Decide every turn again and compare; exit 5 if it differs."),
     "schedules": (
@@ -64,7 +68,7 @@ SECTIONS: Final = {
     "Look": ("ls", "show", "watch", "history", "why", "trace"),
     "Act": (
         *("review", "signal", "emit", "cancel", "pause", "unpause"),
-        *("resume", "reassign", "retry", "batches"),
+        *("resume", "reassign", "retry", "complete", "batches"),
     ),
     "Operate": ("schedules", "replay", "dlq", "doctor", "backup", "restore", "journal"),
 }

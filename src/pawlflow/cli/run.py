@@ -7,6 +7,7 @@ import click
 
 from pawlflow.app import considerate
 from pawlflow.cli.ending import follow_to_end
+from pawlflow.cli.endpoints import add_endpoints
 from pawlflow.cli.executors import Executors, executors_of, secrets_in, stubs_in
 from pawlflow.cli.follow import OwnedError, Task, drive, see_through
 from pawlflow.cli.modules import with_steps
@@ -24,6 +25,9 @@ from pawlflow.runs import Run
 @click.option("--input", "given", metavar="JSON|@FILE", help="The instance's input; default {}.")
 @click.option("--id", "key", help="The instance's id; the same id and input start it once.")
 @click.option("--worker", metavar="MODULE", help="A module (or .py file) of @step functions.")
+@click.option(
+    "--endpoints", type=click.Path(path_type=Path), help="A file of effects done by HTTP."
+)
 @click.option("--stubs", type=click.Path(path_type=Path), help="Answers in place of executors.")
 @click.option("--secrets", type=click.Path(path_type=Path), help="A file, or folder, of secrets.")
 @click.option("--by", help="Who starts it; default the user of this terminal.")
@@ -33,6 +37,7 @@ def command(  # noqa: PLR0913  # its options
     given: str | None,
     key: str | None,
     worker: str | None,
+    endpoints: Path | None,
     stubs: Path | None,
     secrets: Path | None,
     by: str | None,
@@ -47,6 +52,7 @@ def command(  # noqa: PLR0913  # its options
     admitted(here, order)
     executors = executors_for(here, order, worker, stubs)
     executors.secrets = secrets_in(here, secrets)
+    add_endpoints(here, executors, endpoints)
     task = Task(here, order.key, executors, screen_for(err=True, quiet=here.as_json))
     follow_to_end(task, start_and_follow(task, order), seconds)
 

@@ -41,7 +41,8 @@ TENANT_MAX: Final = 128
 # What is neither refused nor broken; all other codes end with 5.
 EXITS: Final = {
     **dict.fromkeys(("instance.id", "store.url", "tenant.bad", "event.name"), USAGE),
-    "store.driver": USAGE,
+    **dict.fromkeys(("store.driver", "http.client", "receipt.key", "receipt.class"), USAGE),
+    **dict.fromkeys(("http.endpoint", "http.refused"), INVALID),
     **dict.fromkeys(("time.bad", "schedule.name"), USAGE),
     **dict.fromkeys(("where.invalid", "where.unknown", "where.unindexed"), USAGE),
     "effect.no_executor": INVALID,
@@ -49,6 +50,7 @@ EXITS: Final = {
         (
             *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
             *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown"),
+            "receipt.unknown",
         ),
         NOT_FOUND,
     ),
@@ -94,7 +96,8 @@ def told(here: Session) -> Iterator[None]:
     except NoExecutor as error:
         names = ", ".join(error.effects)
         why = f" ({error.reason})" if error.reason else ""
-        message = f"nothing here carries out {names}{why}: give --worker MODULE, or --stubs FILE"
+        ways = "give --worker MODULE, --endpoints FILE, or --stubs FILE"
+        message = f"nothing here carries out {names}{why}: {ways}"
         here.end(error.code, message)
     except (StoreError, PawlError, BadRequestError) as error:
         here.end(error.code, str(error))

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from pawlflow.cli.ending import conclude, follow_to_end
+from pawlflow.cli.endpoints import add_endpoints
 from pawlflow.cli.executors import executors_of, secrets_in, stubs_in
 from pawlflow.cli.follow import Task, see_through, shown_now
 from pawlflow.cli.screen import screen_for
@@ -20,12 +21,16 @@ from pawlflow.model.ids import Digest, InstanceId
 @click.argument("key", metavar="ID")
 @click.option("--timeout", metavar="5m", help="Leave after this time, with 75.")
 @click.option("--worker", metavar="MODULE", help="A module (or .py file) of @step functions.")
+@click.option(
+    "--endpoints", type=click.Path(path_type=Path), help="A file of effects done by HTTP."
+)
 @click.option("--stubs", type=click.Path(path_type=Path), help="Answers in place of executors.")
 @click.option("--secrets", type=click.Path(path_type=Path), help="A file, or folder, of secrets.")
 def command(  # its options
     key: str,
     timeout: str | None,
     worker: str | None,
+    endpoints: Path | None,
     stubs: Path | None,
     secrets: Path | None,
     **options: Any,
@@ -35,6 +40,7 @@ def command(  # its options
     seconds = seconds_of(here, timeout)
     executors = executors_of(here, worker)
     executors.secrets = secrets_in(here, secrets)
+    add_endpoints(here, executors, endpoints)
     with reading(here) as store:
         head = head_of(here, store, key)
         if head.closed_at is not None:

@@ -1,11 +1,12 @@
 """The context of an attempt: what a step's function may know about it, and say during it."""
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from pawlflow.effects.secrets import NOTHING, Hidden
 from pawlflow.model.budgets import AMOUNT_MAX
+from pawlflow.model.failure import FailureClass
 from pawlflow.model.ids import (
     NO_ITEM,
     CellId,
@@ -39,6 +40,21 @@ class Correctable(Exception):  # noqa: N818
 
 class Cancelled(Exception):  # noqa: N818
     """The attempt is no longer wanted; a function in a thread learns of it by its heartbeat."""
+
+
+class Failing(Exception):  # noqa: N818
+    """The attempt failed, with a class and a code of its own: of executors that are no function."""
+
+    def __init__(self, kind: FailureClass, code: str, message: str, findings: Any = None) -> None:
+        self.kind, self.code, self.findings = kind, code, findings
+        super().__init__(message)
+
+
+class Later:
+    """The result of an attempt that stays open: its receipt comes from elsewhere."""
+
+
+LATER: Final = Later()
 
 
 class Context:

@@ -5,7 +5,15 @@ from typing import Any, Final
 
 import msgspec
 
-from pawlflow.effects.context import Cancelled, Context, Correctable, Terminal, Transient
+from pawlflow.effects.context import (
+    LATER,
+    Cancelled,
+    Context,
+    Correctable,
+    Failing,
+    Terminal,
+    Transient,
+)
 from pawlflow.effects.interrupts import Left
 from pawlflow.effects.processes import RemoteError, WorkerLost
 from pawlflow.effects.registry import BindError
@@ -52,9 +60,14 @@ class Told:
         self.hidden = hidden
 
 
-def succeeded(told: Told, result: Any) -> Receipt:
-    """The receipt of a success; a result that cannot be kept is a failure for good."""
+def succeeded(told: Told, result: Any) -> Receipt | None:
+    """The receipt of a success; a result that cannot be kept is a failure for good.
+
+    None if the attempt stays open: its receipt comes from elsewhere.
+    """
     call = told.call
+    if result is LATER:
+        return None
     try:
         payload = payload_of(result, call)
     except PayloadError as error:
@@ -86,6 +99,8 @@ def raised(told: Told, error: BaseException) -> Receipt:
         return cancelled(told)
     if isinstance(error, Left):
         error = error.__cause__ or error
+    if isinstance(error, Failing):
+        return failed(told, error.kind, error.code, words_of(error), error.findings)
     for kind, (of_class, code) in CLASSES.items():
         if isinstance(error, kind):
             findings = error.findings if isinstance(error, Correctable) else None

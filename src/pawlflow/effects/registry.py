@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from pawlflow.effects.context import Context
 from pawlflow.effects.processes import Place, place_of
+from pawlflow.effects.secrets import Secrets
 from pawlflow.effects.steps import Step
 from pawlflow.effects.typed import Convert, ConvertError, converters_of
 from pawlflow.model.intents import Call
@@ -85,6 +86,9 @@ class Executor(msgspec.Struct, frozen=True):
             arguments["ctx"] = ctx
         return arguments
 
+    async def close(self) -> None:
+        """Let go of what it holds: a function holds nothing."""
+
     def given(self, call: Call, params: Any) -> Mapping[str, Any]:
         """What the call brings; an undo without `with` brings the command and its result."""
         if not isinstance(params, dict):
@@ -136,6 +140,7 @@ class Registry:
     def __init__(self) -> None:
         self.effects: dict[str, Executor] = {}
         self.agents: dict[str, Executor] = {}
+        self.secrets: Secrets | None = None  # for executors that are no function
 
     def add(
         self, name: str, fn: Callable[..., Any], pool: str | None = None, *, traced: bool = False
@@ -149,6 +154,22 @@ class Registry:
             refuse_other(known, fn, "effect")
             traced = traced or known.traced
         self.effects[name] = replace(executor_of(name, fn, pool), traced=traced)
+
+    def put(self, executor: Executor) -> None:
+        """Let something else than a function carry out an effect. Raises PawlError as `add` does.
+
+        The same once more takes the place of the one before.
+        """
+        known = self.effects.get(executor.name)
+        if known is not None and known.source != executor.source:
+            said = f"the effect {executor.name!r} is carried out by {known.source} already"
+            raise PawlError("effect.taken", f"{said}: give {executor.source} a name of its own")
+        self.effects[executor.name] = executor
+
+    async def close(self) -> None:
+        """Let executors go of what they hold, such as connections."""
+        for executor in {id(each): each for each in self.effects.values()}.values():
+            await executor.close()
 
     def add_agent(self, role: str, fn: Callable[..., Any], pool: str | None = None) -> None:
         """Let a function do the tasks of an agent's role. Raises PawlError as `add` does."""

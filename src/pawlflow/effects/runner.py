@@ -228,7 +228,7 @@ class Runner:
             job.task = None
         self.settle(job, receipt)
 
-    async def attempt(self, job: Job) -> Receipt:
+    async def attempt(self, job: Job) -> Receipt | None:
         """Call the function; what it raises chooses the class of the failure."""
         call, executor, told = job.call, job.executor, job.told
         try:

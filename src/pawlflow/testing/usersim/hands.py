@@ -277,7 +277,9 @@ class Functions:
         if self.loop is None:
             self.loop = asyncio.new_event_loop()
             atexit.register(self.loop.close)
-        return self.loop.run_until_complete(self.runner.attempt(attempt))
+        receipt = self.loop.run_until_complete(self.runner.attempt(attempt))
+        assert receipt is not None  # a function is done when it returns
+        return receipt
 
 
 FUNCTIONS: Final = Functions()
