@@ -3,6 +3,7 @@
 from typing import Final
 
 from pawlflow.error_codes_store import STORE_CODES
+from pawlflow.nats_codes import NATS_CODES
 
 ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "batch.exists": (
@@ -293,6 +294,7 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         'Use pool="thread" or pool="process"; for a process write the function with def at '
         "the top level of a module.",
     ),
+    **NATS_CODES,
     **STORE_CODES,
     "timer.held": (
         "An attempt went down with its engine, and has its whole time again since another runs.",

@@ -194,9 +194,13 @@ class NatsBus:
             if message.msg.reply:
                 await message.quietly(message.msg.respond(said))
 
-        self.listening[subject] = await self.client.subscribe(
-            subject, queue=group, cb=self.task_for(reply)
-        )
+        try:
+            self.listening[subject] = await self.client.subscribe(
+                subject, queue=group, cb=self.task_for(reply)
+            )
+            await self.client.flush()  # whoever asks from now on is heard
+        except GONE as error:
+            raise lost(error) from error
 
     async def close(self) -> None:
         """Finish what was heard, and hear no more."""

@@ -42,13 +42,15 @@ TENANT_MAX: Final = 128
 EXITS: Final = {
     **dict.fromkeys(("instance.id", "store.url", "tenant.bad", "event.name"), USAGE),
     "store.driver": USAGE,
+    **dict.fromkeys(("nats.driver", "keys.form"), USAGE),
+    "nats.unreachable": UNREACHABLE,
     **dict.fromkeys(("time.bad", "schedule.name"), USAGE),
     **dict.fromkeys(("where.invalid", "where.unknown", "where.unindexed"), USAGE),
     "effect.no_executor": INVALID,
     **dict.fromkeys(
         (
             *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
-            *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown"),
+            *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown", "keys.unknown"),
         ),
         NOT_FOUND,
     ),

@@ -74,7 +74,8 @@ def refuse(staging: Staging, staged: Staged, live: Live, offer: Offer, refused: 
         put_aside(staging, staged, live, offer, refused.code, refused.detail)
     if refused.code in NO_OPS or isinstance(offer.input, BETWEEN_CELLS) or live.ref is None:
         return
-    verdict = Verdict("rejected", refused.code, refused.detail)
+    kind = "dead" if refused.code == "receipt.unknown" else "rejected"
+    verdict = Verdict(kind, refused.code, refused.detail)
     if isinstance(offer.input, Receipt):
         if not is_news(live, offer.input):
             return
