@@ -116,14 +116,14 @@ def postgres() -> Any:
     return found
 
 
-async def connect_bus(url: str, name: str = "pawl") -> Bus:
-    """A connection to NATS. Raises BusError without a server, or without its driver."""
+async def connect_bus(url: Any, name: str = "pawl") -> Bus:
+    """A connection to NATS by its URL, or a client that has one. Raises BusError without a server, or without its driver."""
     try:
         from pawlflow.bus.nats import NatsBus
     except ImportError as missing:
         message = "NATS needs a driver: pip install 'pawlflow[nats]'"
         raise BusError("nats.driver", message) from missing
-    return await NatsBus.connect(url, name)
+    return await NatsBus.connect(url, name) if isinstance(url, str) else NatsBus(url, ours=False)
 
 
 def is_there(url: str) -> bool:

@@ -194,11 +194,19 @@ class NatsBus:
             if message.msg.reply:
                 await message.quietly(message.msg.respond(said))
 
+        await self.hear(subject, group, reply)
+
+    async def listen(self, subject: str, heard: Heard) -> None:
+        """Hear what is said from now on."""
+        await self.hear(subject, "", heard)
+
+    async def hear(self, subject: str, group: str, heard: Heard) -> None:
+        """Subscribe; whatever is said once this returns is heard."""
         try:
             self.listening[subject] = await self.client.subscribe(
-                subject, queue=group, cb=self.task_for(reply)
+                subject, queue=group, cb=self.task_for(heard)
             )
-            await self.client.flush()  # whoever asks from now on is heard
+            await self.client.flush()
         except GONE as error:
             raise lost(error) from error
 

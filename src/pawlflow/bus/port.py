@@ -101,6 +101,10 @@ class Bus(Protocol):
         """Answer what is asked; of a group, one does."""
         ...
 
+    async def listen(self, subject: str, heard: Heard) -> None:
+        """Hear what is said from now on; it is kept nowhere."""
+        ...
+
     async def close(self) -> None:
         """Finish what was heard, and hear no more."""
         ...
