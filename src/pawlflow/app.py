@@ -117,7 +117,10 @@ def postgres() -> Any:
 
 
 async def connect_bus(url: Any, name: str = "pawl") -> Bus:
-    """A connection to NATS by its URL, or a client that has one. Raises BusError without a server, or without its driver."""
+    """A connection to NATS by its URL, or by a client that has one.
+
+    Raises BusError without a server, or without its driver.
+    """
     try:
         from pawlflow.bus.nats import NatsBus
     except ImportError as missing:

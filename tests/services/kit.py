@@ -75,5 +75,7 @@ class Service:
 
     async def dead(self, count=1):
         """So many dead letters, with their codes."""
-        sub = await self.js.subscribe("workflow.v1.dead-letters.step-completed", ordered_consumer=True)
+        sub = await self.js.subscribe(
+            "workflow.v1.dead-letters.step-completed", ordered_consumer=True
+        )
         return [await sub.next_msg(timeout=10) for _ in range(count)]

@@ -143,7 +143,7 @@ def test_what_nobody_asked_for_is_a_dead_letter(nats, flows):
 
 def test_questions(nats, flows):
     async def story():
-        async with Service(nats.url) as service, engine(nats, flows) as pawl:
+        async with Service(nats.url) as service, engine(nats, flows):
             asked = {"type": "provision", "tenant_id": "default", "correlation_id": "c-1"}
             asked |= {"request_json": json.dumps({"name": "Ada"}), "instance_id": "p-6"}
             assert await service.ask("workflow.v1.start", asked) == {"instance_id": "p-6"}
@@ -174,7 +174,9 @@ def test_questions(nats, flows):
             ]
             assert steps["items"][0]["step_id"] == by_id["step_id"]
             known = await service.ask("workflow.v1.definitions.list", {})
-            assert [(each["name"], each["version"]) for each in known["items"]] == [("provision", 1)]
+            assert [(each["name"], each["version"]) for each in known["items"]] == [
+                ("provision", 1)
+            ]
             broken = await service.nc.request("workflow.v1.instances.list", b"[", timeout=10)
             assert json.loads(broken.data)["error"]["code"] == "nats.request"
 

@@ -2,8 +2,8 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
+from contextlib import AsyncExitStack
 
 import nats as driver
 import pytest
@@ -61,25 +61,33 @@ def test_workers_keep_the_contract(nats, flows):
                 raise Transient("once more")
             return {"id": f"a-{party}", "attempt": ctx.attempt}
 
-        async with Service(nats.url) as service, engine(nats, flows) as pawl:
-            async with refdata, second, iam:
-                ada = await pawl.start("provision", {"name": "Ada"}, id="w-1")
-                assert await ada.result("20s") == {"account": "a-p-Ada"}
-                assert ada.show()["steps"]["account"]["attempts"] == 2
-                [(name, key)] = done
-                assert name == "Ada"
-                # The command once more, as if it had been lost: told again, done once.
-                told = await service.nc.subscribe("workflow.v1.events.step-completed")
-                first = await service.next("refdata.v1.party.save")
-                assert first.headers["X-Workflow-Step-Id"] == key
-                await service.js.publish(first.subject, first.data, headers=first.headers)
-                again = json.loads((await told.next_msg(timeout=10)).data)
-                assert (again["step_id"], json.loads(again["result_json"])) == (key, {"id": "p-Ada"})
-                assert len(done) == 1
-                bob = await pawl.start("provision", {"name": "Bob"}, id="w-2")
-                with pytest.raises(WorkflowFailed, match="no Bobs"):
-                    await bob.result("20s")
-                assert done[-1] == ("delete", "p-Bob")
+        async with (
+            Service(nats.url) as service,
+            engine(nats, flows) as pawl,
+            AsyncExitStack() as all_,
+        ):
+            for each in (refdata, second, iam):
+                await all_.enter_async_context(each)
+            ada = await pawl.start("provision", {"name": "Ada"}, id="w-1")
+            assert await ada.result("20s") == {"account": "a-p-Ada"}
+            assert ada.show()["steps"]["account"]["attempts"] == 2
+            [(name, key)] = done
+            assert name == "Ada"
+            # The command once more, as if it had been lost: told again, done once.
+            told = await service.nc.subscribe("workflow.v1.events.step-completed")
+            first = await service.next("refdata.v1.party.save")
+            assert first.headers["X-Workflow-Step-Id"] == key
+            await service.js.publish(first.subject, first.data, headers=first.headers)
+            again = json.loads((await told.next_msg(timeout=10)).data)
+            assert (again["step_id"], json.loads(again["result_json"])) == (
+                key,
+                {"id": "p-Ada"},
+            )
+            assert len(done) == 1
+            bob = await pawl.start("provision", {"name": "Bob"}, id="w-2")
+            with pytest.raises(WorkflowFailed, match="no Bobs"):
+                await bob.result("20s")
+            assert done[-1] == ("delete", "p-Bob")
 
     asyncio.run(story())
 
@@ -111,7 +119,7 @@ def test_an_unreachable_engine_means_later(nats, flows):
     asyncio.run(story())
 
 
-KILLED = '''
+KILLED = """
 import os, signal, sys
 from pawlflow.worker import Worker
 from pawlflow import worker_jobs
@@ -128,25 +136,23 @@ if os.environ.get("DIE"):  # between doing and telling
     async def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
     worker_jobs.Jobs.tell = die
-'''
+"""
 
 
 def test_a_worker_that_is_killed_before_it_tells_is_heard_of(nats, flows):
     folder = flows.parent
     (folder / "steps.py").write_text(KILLED)
-    words = [sys.executable, "-m", "pawlflow.cli", "worker", "steps", "--nats", nats.url]
-    words[1:3] = ["-c", "from pawlflow.cli.main import entry; entry()"]
+    program = "from pawlflow.cli.main import entry; entry()"
+    words = [sys.executable, "-c", program, "worker", "steps", "--nats", nats.url]
 
     async def story():
+        begin = asyncio.create_subprocess_exec
         async with Service(nats.url) as service, engine(nats, flows) as pawl:
             await pawl.start("provision", {"name": "Ada"}, id="w-4")
             await service.next("refdata.v1.party.save")
-            loop = asyncio.get_running_loop()
-            env = os.environ | {"DIE": "1"}
-            run = lambda: subprocess.run(words, cwd=folder, env=env, timeout=30)  # noqa: E731
-            killed = await loop.run_in_executor(None, run)
-            assert killed.returncode == -signal.SIGKILL
-            second = subprocess.Popen(words, cwd=folder)
+            killed = await begin(*words, cwd=folder, env=os.environ | {"DIE": "1"})
+            assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
+            second = await begin(*words, cwd=folder)
             try:
                 account = await service.next()
                 while account.subject != "iam.v1.account.save":
@@ -154,7 +160,7 @@ def test_a_worker_that_is_killed_before_it_tells_is_heard_of(nats, flows):
                 assert json.loads(account.data) == {"party": 7}
             finally:
                 second.terminate()
-                assert await loop.run_in_executor(None, second.wait, 20) == 0
+                assert await asyncio.wait_for(second.wait(), 20) == 0
         assert (folder / "done.txt").read_text() == "Ada\n"
 
     asyncio.run(story())

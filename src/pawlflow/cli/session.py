@@ -50,7 +50,13 @@ EXITS: Final = {
     **dict.fromkeys(
         (
             *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
-            *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown", "keys.unknown"),
+            *(
+                "review.unknown",
+                "batch.unknown",
+                "schedule.unknown",
+                "step.unknown",
+                "keys.unknown",
+            ),
         ),
         NOT_FOUND,
     ),

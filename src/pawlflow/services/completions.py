@@ -1,6 +1,7 @@
 """Completions: what services tell becomes a receipt, through the same door as everything else.
 
-A message is acknowledged once its receipt is durable, or refused for good: then it is a dead letter.
+A message is acknowledged once its receipt is durable, or refused for good: then it is a dead
+letter.
 """
 
 import logging
@@ -87,8 +88,10 @@ class Intake:
         if refused is not None and refused.code in BUSY:
             await message.later(LATER_S)
             return
-        if refused is not None and refused.code not in KNOWN and not await self.bury(
-            message, refused
+        if (
+            refused is not None
+            and refused.code not in KNOWN
+            and not await self.bury(message, refused)
         ):
             await message.later(LATER_S)
             return

@@ -36,7 +36,9 @@ class Nats(msgspec.Struct, frozen=True):
 
     url: str | Mapping[str, str]  # one for all, or one for each tenant: its account decides
     executor_keys: Mapping[str, str] = {}  # public keys by id, beside those that are registered
-    unsigned: bool | None = None  # take completions without a signature; None: as the environment says
+    unsigned: bool | None = (
+        None  # take completions without a signature; None: as the environment says
+    )
 
 
 Given = str | Mapping[str, str] | Nats | None
@@ -83,7 +85,7 @@ class Gateway:
         return await self.commands.look() or made
 
     async def look(self) -> None:
-        """Again and again: is everything there? What a stream held when it was lost is sent again."""
+        """Again and again: is everything there? What a lost stream held is sent again."""
         while True:
             await asyncio.sleep(LOOK_S)
             try:

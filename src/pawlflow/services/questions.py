@@ -44,7 +44,13 @@ class Engine(Protocol):
         ...
 
     def list(
-        self, *, state: Sequence[str], workflow: str | None, limit: int, after: str | None, tenant: str
+        self,
+        *,
+        state: Sequence[str],
+        workflow: str | None,
+        limit: int,
+        after: str | None,
+        tenant: str,
     ) -> Sequence[dict[str, Any]]:
         """Instances, newest first."""
         ...
