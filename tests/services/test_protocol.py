@@ -1,5 +1,6 @@
 import asyncio
 import json
+import signal
 from uuid import UUID
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from pawlflow import Pawl, PawlError, WorkflowFailed
 from pawlflow.model.journal import Disposition
 from pawlflow.model.records import read
+from tests.servers import Nats
 from tests.services.kit import WORKFLOW, Service, done
 
 pytestmark = pytest.mark.req("R191")
@@ -223,3 +225,24 @@ def test_a_server_that_is_not_there_is_named(flows):
         assert "secret" not in str(refused.value)
 
     asyncio.run(story())
+
+
+def test_a_server_that_was_away_is_no_loss(flows):
+    server = Nats()
+
+    async def story():
+        async with engine(server, flows) as pawl:
+            run = await pawl.start("provision", {"name": "Ada"}, id="p-9")
+            async with Service(server.url) as service:
+                server.stop(signal.SIGKILL)
+                server.start()
+            async with Service(server.url) as service:  # which deletes what the server had kept
+                first = await service.next("refdata.v1.party.save")
+                await service.say(done(first, {"id": 7}))
+                await service.say(done(await service.next("iam.v1.account.save"), {"id": 9}))
+                assert await run.result("20s") == {"account": 9}
+
+    try:
+        asyncio.run(story())
+    finally:
+        server.remove()
