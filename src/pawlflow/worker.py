@@ -20,8 +20,9 @@ from pawlflow.model.trouble import PawlError
 from pawlflow.services import protocol
 from pawlflow.services.gateway import Nats as Nats
 from pawlflow.services.signing import ExecutorKey, Said, sign
+from pawlflow.store.postgres_url import is_postgres
 from pawlflow.worker_jobs import Jobs
-from pawlflow.worker_memory import Memory
+from pawlflow.worker_memory import Memory, SqliteMemory
 
 __all__ = ["Nats", "Worker", "publish_step_completion"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,8 +35,8 @@ class Worker:
     """A service: `worker = Worker(nats="nats://...", service="refdata")`.
 
     `nats` is a URL (default: PAWL_NATS), or a client of nats-py; `memory` a SQLite file that all
-    workers of the service on this machine share; `key` an executor's key (default:
-    PAWL_EXECUTOR_KEY), with which completions are signed.
+    workers of the service on this machine share, or `postgresql://...` for those on several; `key`
+    an executor's key (default: PAWL_EXECUTOR_KEY), with which completions are signed.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Worker:
         if not self.executors:
             message = f"the worker {self.service} has no function: @worker.command(SUBJECT)"
             raise PawlError("worker.command", message)
-        memory = Memory(self.memory_url)
+        memory = await asyncio.to_thread(memory_at, self.memory_url)
         try:
             bus: Bus = await connect_bus(self.nats, f"pawl-worker-{self.service}")
         except PawlError:
@@ -110,6 +111,15 @@ class Worker:
     ) -> None:
         """Stop."""
         await self.close()
+
+
+def memory_at(url: str) -> Memory:
+    """The memory behind a URL. Raises PawlError."""
+    if not is_postgres(url):
+        return SqliteMemory(url)
+    from pawlflow.worker_postgres import PostgresMemory
+
+    return PostgresMemory(url)
 
 
 def key_of(given: str | None) -> ExecutorKey | None:

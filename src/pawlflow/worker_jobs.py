@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -74,7 +75,7 @@ class Jobs:
 
     async def open(self) -> None:
         """Hear commands, and what is no longer wanted."""
-        self.memory.forget(self.clock.now())
+        await asyncio.to_thread(self.memory.forget, self.clock.now())
         await self.keep()
         await self.bus.listen(f"{protocol.CANCEL}*", self.cancelled)
         self.looking = asyncio.ensure_future(self.look())
@@ -132,7 +133,9 @@ class Jobs:
         """Claim, ask, execute, remember, tell, acknowledge."""
         lease = int(ACK_S * 1000)
         attempt, now = job.call.attempt, self.clock.now()
-        claimed = self.memory.claim(job.step_id, attempt, self.owner, now, lease)
+        claimed = await asyncio.to_thread(
+            self.memory.claim, job.step_id, attempt, self.owner, now, lease
+        )
         if claimed.kind == "busy":
             await message.later(LATER_S)
             return
@@ -141,7 +144,7 @@ class Jobs:
             return
         wanted = await self.wanted(job)
         if wanted is not True:
-            self.memory.release(job.step_id)
+            await asyncio.to_thread(self.memory.release, job.step_id)
             await (message.later(LATER_S) if wanted is None else message.ack())
             return
         alive = asyncio.ensure_future(self.stay_alive(job, message))
@@ -152,9 +155,10 @@ class Jobs:
         completion = self.completion(job, receipt)
         if receipt.outcome == "ok" or is_final(receipt.failure):
             done = receipt.outcome == "ok"
-            self.memory.remember(job.step_id, attempt, completion, success=done)
+            remember = partial(self.memory.remember, success=done)
+            await asyncio.to_thread(remember, job.step_id, attempt, completion)
         else:
-            self.memory.release(job.step_id)
+            await asyncio.to_thread(self.memory.release, job.step_id)
         await self.tell(job, completion, message)
 
     async def wanted(self, job: Job) -> bool | None:
@@ -181,7 +185,7 @@ class Jobs:
             await asyncio.sleep(ACK_S / 3)
             await message.working()
             until = self.clock.now() + int(ACK_S * 1000)
-            self.memory.renew(job.step_id, self.owner, until)
+            await asyncio.to_thread(self.memory.renew, job.step_id, self.owner, until)
 
     async def attempt(self, job: Job) -> Receipt:
         """Call the function; what it raises chooses the class of the failure."""

@@ -8,7 +8,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol
 
 from pawlflow.model.trouble import PawlError
 
@@ -29,7 +29,38 @@ class Claimed(NamedTuple):
     completion: bytes | None = None  # of one that is done: to be told again
 
 
-class Memory:
+class Memory(Protocol):
+    """What workers need of one. Called in threads, one at a time."""
+
+    def claim(self, step_id: str, attempt: int, owner: str, now: int, lease_ms: int) -> Claimed:
+        """Take a command, unless somebody has it or it is done.
+
+        A success is done for every attempt, a failure for good for its own and earlier ones.
+        """
+        ...
+
+    def renew(self, step_id: str, owner: str, until: int) -> None:
+        """Still at work on it."""
+        ...
+
+    def remember(self, step_id: str, attempt: int, completion: bytes, *, success: bool) -> None:
+        """It is done; durable when this returns, before anybody is told."""
+        ...
+
+    def release(self, step_id: str) -> None:
+        """It failed and may be tried again, by whoever gets it."""
+        ...
+
+    def forget(self, now: int) -> None:
+        """What is too old for anybody to send again."""
+        ...
+
+    def close(self) -> None:
+        """Give it back."""
+        ...
+
+
+class SqliteMemory:
     """A SQLite file. Any number of workers on this machine may share it."""
 
     def __init__(self, url: str) -> None:

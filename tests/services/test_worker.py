@@ -9,8 +9,7 @@ import nats as driver
 import pytest
 
 from pawlflow import Pawl, PawlError, Terminal, Transient, WorkflowFailed
-from pawlflow.worker import Worker, publish_step_completion
-from pawlflow.worker_memory import Memory
+from pawlflow.worker import Worker, memory_at, publish_step_completion
 from tests.services.kit import WORKFLOW, Service
 
 pytestmark = pytest.mark.req("R191")
@@ -181,8 +180,12 @@ def test_the_bare_helper(nats, flows):
     asyncio.run(story())
 
 
-def test_a_claim_is_of_one_until_it_is_over(tmp_path):
-    one, two = (Memory(f"sqlite:///{tmp_path / 'm.db'}") for _ in range(2))
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_claim_is_of_one_until_it_is_over(kind, tmp_path, request):
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres").url
+    one, two = memory_at(url), memory_at(url)
     assert one.claim("s", 1, "a", now=0, lease_ms=10).kind == "mine"
     assert two.claim("s", 1, "b", now=5, lease_ms=10).kind == "busy"
     assert two.claim("s", 1, "b", now=11, lease_ms=10).kind == "mine"
