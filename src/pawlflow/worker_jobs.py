@@ -36,7 +36,6 @@ ACK_S: Final = 10.0  # in which a sign of life is due
 LOOK_S: Final = 1.0  # between two looks whether the stream is there
 ASK_S: Final = 2.0  # for the engine to answer
 LATER_S: Final = 2.0
-PUBLISH_TRIES: Final = 5
 FINAL: Final = ("terminal", "governance")  # failures that no other attempt will mend
 
 

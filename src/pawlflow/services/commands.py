@@ -38,6 +38,7 @@ class Commands:
         self.places: OrderedDict[StepKey, CellId] = OrderedDict()
         self.subjects: set[str] = set()  # that a stream keeps
         self.sending: asyncio.Task[None] | None = None
+        self.saying: set[asyncio.Task[None]] = set()  # what is no longer wanted
         self.closed = False
 
     def publish(self, intents: Sequence[Intent]) -> None:
@@ -62,7 +63,8 @@ class Commands:
         self.settled(call.key)
         self.remember(call)
         task = asyncio.ensure_future(self.send_cancel(call))
-        task.add_done_callback(lambda _: None)
+        self.saying.add(task)
+        task.add_done_callback(self.saying.discard)
 
     async def send_cancel(self, call: Call) -> None:
         """A hint: an executor that does not hear it is heard of later, or never."""
@@ -145,3 +147,5 @@ class Commands:
         if self.sending is not None:
             self.sending.cancel()
             await asyncio.wait([self.sending])
+        if self.saying:
+            await asyncio.wait(self.saying)
