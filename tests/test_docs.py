@@ -22,7 +22,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benc
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 POINTER = re.compile(r"`([\w.]+)` in\s+\[[^\]]*\]\(([^)\s]+\.py)\)")
-PROGRAMS = [*ROOT.glob("examples/python/*.py"), *ROOT.glob("examples/testing/*.py")]
+PROGRAMS = [
+    path for name in ("python", "testing", "nats") for path in ROOT.glob(f"examples/{name}/*.py")
+]
 PYTHON = {path: path.read_text() for path in sorted(PROGRAMS)}
 
 

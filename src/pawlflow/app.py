@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import apsw
 
+from pawlflow.bus.port import Bus, BusError
 from pawlflow.engine.actions import Accepted, Notify, Publish, Stopped
 from pawlflow.engine.clock import Clock, SystemClock
 from pawlflow.engine.drivers import SAFETY_MS, Engine, Outside
@@ -113,6 +114,19 @@ def postgres() -> Any:
         message = "PostgreSQL needs a driver: pip install 'pawlflow[postgres]'"
         raise UrlError("store.driver", message) from missing
     return found
+
+
+async def connect_bus(url: Any, name: str = "pawl") -> Bus:
+    """A connection to NATS by its URL, or by a client that has one.
+
+    Raises BusError without a server, or without its driver.
+    """
+    try:
+        from pawlflow.bus.nats import NatsBus
+    except ImportError as missing:
+        message = "NATS needs a driver: pip install 'pawlflow[nats]'"
+        raise BusError("nats.driver", message) from missing
+    return await NatsBus.connect(url, name) if isinstance(url, str) else NatsBus(url, ours=False)
 
 
 def is_there(url: str) -> bool:

@@ -13,6 +13,7 @@ from pawlflow.engine.shard import Limits
 from pawlflow.hosting import Hosted
 from pawlflow.runs import Run as Run
 from pawlflow.secrets import Source
+from pawlflow.services.gateway import Given
 
 
 class Pawl(Hosted):
@@ -29,6 +30,7 @@ class Pawl(Hosted):
         by: str = "python",
         secrets: Source = None,
         processes: int | None = None,
+        nats: Given = None,
     ) -> BlockingPawl:
         """The same for programs without an event loop: `with Pawl.blocking(...) as pawl: ...`."""
         made = Pawl(
@@ -40,5 +42,6 @@ class Pawl(Hosted):
             by=by,
             secrets=secrets,
             processes=processes,
+            nats=nats,
         )
         return BlockingPawl(made)

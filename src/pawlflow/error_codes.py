@@ -4,6 +4,7 @@ from typing import Final
 
 from pawlflow.error_codes_http import HTTP_CODES
 from pawlflow.error_codes_store import STORE_CODES
+from pawlflow.nats_codes import NATS_CODES
 
 ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     "batch.exists": (
@@ -295,6 +296,7 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "the top level of a module.",
     ),
     **HTTP_CODES,
+    **NATS_CODES,
     **STORE_CODES,
     "timer.held": (
         "An attempt went down with its engine, and has its whole time again since another runs.",

@@ -8,7 +8,16 @@ from typing import Any, ClassVar, Literal, Self
 
 from pawlflow.acts import Acts, refusal
 from pawlflow.alerts import Alerts
-from pawlflow.app import DEFAULT_URL, engine_on, look_ms, open_store, pokes_of, second_handle
+from pawlflow.app import (
+    DEFAULT_URL,
+    Poked,
+    connect_bus,
+    engine_on,
+    look_ms,
+    open_store,
+    pokes_of,
+    second_handle,
+)
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
@@ -31,6 +40,7 @@ from pawlflow.operations import Operations
 from pawlflow.resolving import Resolving
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
+from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
 from pawlflow.store.port import Address, StoreError
 from pawlflow.trouble import NotFound, PawlError
@@ -70,6 +80,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         by: str = "python",
         secrets: Source = None,
         processes: int | None = None,
+        nats: Given = None,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -82,6 +93,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
+        self.services = Services(nats)  # who carries out what no function here does
 
     # Coming and going
 
@@ -104,6 +116,12 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.runner = self.new_runner()
         self.driver = self.new_driver(engine, loop)
         self.join_runner()
+        self.pokes: Poked | None = None
+        try:
+            await self.services.open(self, connect_bus)  # before anything is offered
+        except PawlError:
+            await self.close()
+            raise
         self.pokes = pokes_of(self.store)
         self.driver.safety_ms = look_ms(self.store, self.pokes)
         if self.pokes is not None:
@@ -127,6 +145,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             self.pokes.close()
         if self.publishing is not None:
             await asyncio.wait([self.publishing])
+        await self.services.close()
         await self.runner.close()
         await self.registry.close()
         self.watched.close()
@@ -166,6 +185,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
     def join_runner(self) -> None:
         """What a runner keeps goes to the engine, and what it cannot do is told."""
+        self.registry.elsewhere = self.services.knows
         self.runner.keeper = self.checkpoints = Checkpoints(self.driver, self.reader)
         self.watched = self.alerts_kind(self.reader, self.driver, self.clock, self.registry)
         self.runner.orphans.watcher = self.watched
@@ -278,7 +298,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         if action.again:
             for tenant in {each.cell.tenant for each in action.intents if isinstance(each, Call)}:
                 self.watched.know(tenant)
-        self.runner.publish(action.intents)
+        self.runner.publish(self.services.take(action.intents, self.registry))
 
     def alerts(self, tenant: str | None = None) -> Sequence[dict[str, Any]]:
         """Effects that nobody here can carry out though instances wait for them, since when."""

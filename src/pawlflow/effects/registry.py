@@ -141,6 +141,7 @@ class Registry:
         self.effects: dict[str, Executor] = {}
         self.agents: dict[str, Executor] = {}
         self.secrets: Secrets | None = None  # for executors that are no function
+        self.elsewhere: Callable[[str], bool] = lambda _: False  # effects that services carry out
 
     def add(
         self, name: str, fn: Callable[..., Any], pool: str | None = None, *, traced: bool = False
@@ -212,6 +213,8 @@ class Registry:
 
     def knows(self, target: str, *, by_agent: bool) -> bool:
         """Is there an executor for this?"""
+        if not by_agent and self.elsewhere(target):
+            return True
         places = (self.agents, self.effects) if by_agent else (self.effects,)
         return any(target in place for place in places) or "*" in places[0]
 

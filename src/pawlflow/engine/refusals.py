@@ -70,11 +70,12 @@ def refuse(staging: Staging, staged: Staged, live: Live, offer: Offer, refused: 
         tell_parent(staging, live, offer.input.parent, refused)
     if live.trouble is not None or refused.code in ("cell.quarantined", "cell.raised"):
         return
-    if live.ref is None and is_scheduled(offer.input):
+    if live.ref is None and (is_scheduled(offer.input) or isinstance(offer.input, Receipt)):
         put_aside(staging, staged, live, offer, refused.code, refused.detail)
     if refused.code in NO_OPS or isinstance(offer.input, BETWEEN_CELLS) or live.ref is None:
         return
-    verdict = Verdict("rejected", refused.code, refused.detail)
+    kind = "dead" if refused.code == "receipt.unknown" else "rejected"
+    verdict = Verdict(kind, refused.code, refused.detail)
     if isinstance(offer.input, Receipt):
         if not is_news(live, offer.input):
             return

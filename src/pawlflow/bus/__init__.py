@@ -1,0 +1,1 @@
+"""The bus: how commands and completions travel between an engine and services."""

@@ -1,0 +1,301 @@
+"""The bus on NATS with JetStream."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Self
+
+import nats
+from nats import errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import api
+from nats.js.errors import APIError, NotFoundError
+
+from pawlflow.bus.port import Answered, BusError, Consumer, Heard, Stream
+
+log = logging.getLogger("pawl.nats")
+VERSION_MIN: Final = (2, 10)
+ANSWER_S: Final = 5.0  # for the server
+CONNECT_S: Final = 5.0
+TWICE_S: Final = 120.0  # in which a message with the same id counts once
+OVERLAP: Final = 10065  # the server's code: another stream has the subject
+GONE: Final = (errors.Error, APIError, OSError, TimeoutError)  # what a lost server looks like
+
+
+class NatsMessage:
+    """A message of NATS."""
+
+    __slots__ = ("msg",)
+
+    def __init__(self, msg: Msg) -> None:
+        self.msg = msg
+
+    @property
+    def subject(self) -> str:
+        """What it is about."""
+        return self.msg.subject
+
+    @property
+    def data(self) -> bytes:
+        """What it says."""
+        return self.msg.data
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What is said about it."""
+        return self.msg.headers or {}
+
+    async def ack(self) -> None:
+        """It was taken. Should this be lost, it comes again, and changes nothing."""
+        await self.quietly(self.msg.ack())
+
+    async def later(self, seconds: float) -> None:
+        """Let it come again."""
+        await self.quietly(self.msg.nak(delay=seconds))
+
+    async def working(self) -> None:
+        """Let it not come again yet."""
+        await self.quietly(self.msg.in_progress())
+
+    async def quietly(self, said: Awaitable[Any]) -> None:
+        """A word to a server that is gone: it would have changed nothing."""
+        try:
+            await said
+        except GONE as error:
+            log.debug("not acknowledged: %s", error)
+
+
+class NatsBus:
+    """A connection that comes back by itself."""
+
+    def __init__(self, client: Client, *, ours: bool = True) -> None:
+        self.client = client
+        self.ours = ours  # to be closed
+        self.js = client.jetstream(timeout=ANSWER_S)
+        self.listening: dict[str, Any] = {}
+        self.at_work: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    async def connect(cls, url: str, name: str) -> Self:
+        """Connect. Raises BusError if nobody is there, or if the server is too old."""
+        try:
+            client = await asyncio.wait_for(
+                nats.connect(
+                    url,
+                    name=name,
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=0.25,
+                    error_cb=noted,
+                ),
+                CONNECT_S,
+            )
+        except GONE as error:
+            message = f"no NATS server answers at {shown(url)}: {words_of(error)}"
+            raise BusError("nats.unreachable", message) from error
+        found = client.connected_server_version
+        if (found.major, found.minor) < VERSION_MIN:
+            await client.close()
+            message = f"nats-server {found.major}.{found.minor} is too old: 2.10 or newer is needed"
+            raise BusError("nats.version", message)
+        return cls(client)
+
+    # Streams
+
+    async def keep(self, stream: Stream) -> bool:
+        """Have a stream for these subjects, beside those it has."""
+        try:
+            try:
+                info = await self.js.stream_info(stream.name)
+                made = False
+            except NotFoundError:
+                info = await self.js.add_stream(config_of(stream, stream.subjects))
+                made = True
+            missing = set(stream.subjects) - set(info.config.subjects or ())
+            if missing:
+                subjects = (*(info.config.subjects or ()), *sorted(missing))
+                info = await self.js.update_stream(config_of(stream, subjects))
+        except APIError as error:
+            code = "nats.overlap" if error.err_code == OVERLAP else "nats.stream"
+            message = f"the stream {stream.name} cannot be kept: {error.description}"
+            raise BusError(code, message) from error
+        except GONE as error:
+            raise lost(error) from error
+        compare(stream, info.config)
+        return made
+
+    async def take(self, consumer: Consumer, heard: Heard) -> None:
+        """Have a consumer and listen to it."""
+        wanted = consumer_of(consumer)
+        try:
+            try:
+                info = await self.js.consumer_info(consumer.stream, consumer.name)
+                known = info.config
+                same = (known.filter_subject, sorted(known.filter_subjects or ())) == (
+                    wanted.filter_subject,
+                    sorted(wanted.filter_subjects or ()),
+                )
+            except NotFoundError:
+                same = False
+            if not same:
+                await self.js.add_consumer(consumer.stream, wanted)
+            if consumer.deliver not in self.listening:
+                self.listening[consumer.deliver] = await self.client.subscribe(
+                    consumer.deliver, queue=consumer.name, cb=self.task_for(heard)
+                )
+        except APIError as error:
+            message = f"the consumer {consumer.name} cannot be made: {error.description}"
+            raise BusError("nats.stream", message) from error
+        except GONE as error:
+            raise lost(error) from error
+
+    def task_for(self, heard: Heard) -> Callable[[Msg], Awaitable[None]]:
+        """A task for each message: many are heard while one waits for its commit."""
+
+        async def begin(msg: Msg) -> None:
+            task = asyncio.ensure_future(guarded(heard, NatsMessage(msg)))
+            self.at_work.add(task)
+            task.add_done_callback(self.at_work.discard)
+
+        return begin
+
+    # Saying and asking
+
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
+        """Say something; a stream has it when this returns."""
+        try:
+            await self.js.publish(subject, data, headers=dict(headers), timeout=ANSWER_S)
+        except errors.MaxPayloadError as error:
+            message = f"{len(data):,} bytes are more than the NATS server takes (its max_payload)"
+            raise BusError("nats.too_large", message) from error
+        except GONE as error:
+            raise lost(error) from error
+
+    async def send(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
+        """Say something to whoever listens now."""
+        try:
+            await self.client.publish(subject, data, headers=dict(headers))
+        except GONE as error:
+            raise lost(error) from error
+
+    async def ask(self, subject: str, data: bytes, seconds: float) -> bytes:
+        """Ask, and wait for the answer."""
+        try:
+            answer: bytes = (await self.client.request(subject, data, timeout=seconds)).data
+        except GONE as error:
+            raise lost(error) from error
+        return answer
+
+    async def answer(self, subject: str, group: str, answered: Answered) -> None:
+        """Answer what is asked; of a group, one does."""
+
+        async def reply(message: Any) -> None:
+            said = await answered(message)
+            if message.msg.reply:
+                await message.quietly(message.msg.respond(said))
+
+        await self.hear(subject, group, reply)
+
+    async def listen(self, subject: str, heard: Heard) -> None:
+        """Hear what is said from now on."""
+        await self.hear(subject, "", heard)
+
+    async def hear(self, subject: str, group: str, heard: Heard) -> None:
+        """Subscribe; whatever is said once this returns is heard."""
+        try:
+            self.listening[subject] = await self.client.subscribe(
+                subject, queue=group, cb=self.task_for(heard)
+            )
+            await self.client.flush()
+        except GONE as error:
+            raise lost(error) from error
+
+    async def close(self) -> None:
+        """Finish what was heard, and hear no more."""
+        for each in self.listening.values():
+            try:
+                await each.unsubscribe()
+            except GONE as error:
+                log.debug("not unsubscribed: %s", error)
+        if self.at_work:
+            await asyncio.wait(self.at_work, timeout=ANSWER_S)
+        if self.ours:
+            try:
+                await asyncio.wait_for(self.client.flush(), 1)
+            except GONE as error:
+                log.debug("not flushed: %s", error)
+            await self.client.close()
+
+
+async def guarded(heard: Heard, message: NatsMessage) -> None:
+    """A message that breaks its handler is not acknowledged, and comes again."""
+    try:
+        await heard(message)
+    except Exception:
+        log.exception("a message on %s was not taken", message.subject)
+
+
+async def noted(error: Exception) -> None:
+    """What goes wrong with a connection; it is made again."""
+    log.warning("NATS: %s", words_of(error))
+
+
+def words_of(error: BaseException) -> str:
+    """What went wrong, in words."""
+    return str(error) or type(error).__name__
+
+
+def lost(error: BaseException) -> BusError:
+    """The server, or the stream, did not answer."""
+    return BusError("nats.unreachable", f"NATS did not take it: {words_of(error)}")
+
+
+def shown(url: str) -> str:
+    """A URL without what must not be told."""
+    scheme, mark, rest = url.rpartition("://")
+    return f"{scheme}{mark}{rest.rpartition('@')[2]}"
+
+
+def config_of(stream: Stream, subjects: tuple[str, ...]) -> api.StreamConfig:
+    """A stream in the words of NATS."""
+    policy = api.RetentionPolicy.WORK_QUEUE if stream.once else api.RetentionPolicy.LIMITS
+    return api.StreamConfig(
+        name=stream.name,
+        subjects=list(subjects),
+        retention=policy,
+        storage=api.StorageType.FILE,
+        discard=api.DiscardPolicy.OLD,
+        max_age=stream.age_s,
+        duplicate_window=min(TWICE_S, stream.age_s),
+        description="made by Pawl",
+    )
+
+
+def compare(stream: Stream, echo: api.StreamConfig) -> None:
+    """Is the stream what was asked for? An old server, or somebody else, may differ."""
+    wanted = config_of(stream, stream.subjects)
+    names = ("retention", "storage", "discard", "max_age", "duplicate_window")
+    wrong = [each for each in names if getattr(wanted, each) != getattr(echo, each)]
+    if not set(stream.subjects) <= set(echo.subjects or ()):
+        wrong.append("subjects")
+    if wrong:
+        message = (
+            f"the stream {stream.name} is not as it was asked for ({', '.join(wrong)}): "
+            "delete it, and it is made anew; what it held is sent again"
+        )
+        raise BusError("nats.stream", message)
+
+
+def consumer_of(consumer: Consumer) -> api.ConsumerConfig:
+    """A consumer in the words of NATS."""
+    one = consumer.subjects[0] if len(consumer.subjects) == 1 else None
+    return api.ConsumerConfig(
+        durable_name=consumer.name,
+        deliver_subject=consumer.deliver,
+        deliver_group=consumer.name,
+        ack_policy=api.AckPolicy.EXPLICIT,
+        ack_wait=consumer.ack_s,
+        max_ack_pending=consumer.pending_max,
+        filter_subject=one,
+        filter_subjects=None if one else list(consumer.subjects),
+    )

@@ -1,0 +1,110 @@
+"""The port of a bus, documented by what it guarantees.
+
+A bus is only a hint: the journal decides. Whatever it loses is sent again, whatever it brings twice
+changes nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from pawlflow.model.trouble import PawlError
+
+
+class BusError(PawlError):
+    """The bus is unwell. `code` is stable, the message names the way out."""
+
+
+class Stream(msgspec.Struct, frozen=True, kw_only=True):
+    """Where messages of some subjects are kept until they were taken, or are too old."""
+
+    name: str
+    subjects: tuple[str, ...]
+    once: bool  # a message goes when it was acknowledged; otherwise it stays until it is too old
+    age_s: float
+
+
+class Consumer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who takes the messages of a stream: one of all that have this name, each message."""
+
+    stream: str
+    name: str
+    subjects: tuple[str, ...]
+    deliver: str  # the subject on which they come
+    ack_s: float  # unless acknowledged in this time, a message comes again
+    pending_max: int  # that were brought and not acknowledged yet
+
+
+class Message(Protocol):
+    """A message as it came."""
+
+    @property
+    def subject(self) -> str:
+        """What it is about."""
+        ...
+
+    @property
+    def data(self) -> bytes:
+        """What it says."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What is said about it."""
+        ...
+
+    async def ack(self) -> None:
+        """It was taken, and need not come again."""
+        ...
+
+    async def later(self, seconds: float) -> None:
+        """It could not be taken: let it come again after a while."""
+        ...
+
+    async def working(self) -> None:
+        """It takes longer; let it not come again yet."""
+        ...
+
+
+Heard = Callable[[Message], Awaitable[None]]
+Answered = Callable[[Message], Awaitable[bytes]]
+
+
+class Bus(Protocol):
+    """A connection to a bus. It is used on one event loop."""
+
+    async def keep(self, stream: Stream) -> bool:
+        """Have a stream for these subjects, beside those it has; True if it had to be made.
+
+        What the server says it made is compared. Raises BusError.
+        """
+        ...
+
+    async def take(self, consumer: Consumer, heard: Heard) -> None:
+        """Have a consumer and listen to it. Said again, only what is missing is made."""
+        ...
+
+    async def publish(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
+        """Say something; a stream has it when this returns. Raises BusError."""
+        ...
+
+    async def send(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
+        """Say something to whoever listens now. Raises BusError."""
+        ...
+
+    async def ask(self, subject: str, data: bytes, seconds: float) -> bytes:
+        """Ask, and wait for the answer. Raises BusError if there is none."""
+        ...
+
+    async def answer(self, subject: str, group: str, answered: Answered) -> None:
+        """Answer what is asked; of a group, one does."""
+        ...
+
+    async def listen(self, subject: str, heard: Heard) -> None:
+        """Hear what is said from now on; it is kept nowhere."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was heard, and hear no more."""
+        ...

@@ -1,0 +1,198 @@
+"""Completions: what services tell becomes a receipt, through the same door as everything else.
+
+A message is acknowledged once its receipt is durable, or refused for good: then it is a dead
+letter.
+"""
+
+import logging
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from pawlflow.bus.port import Bus, BusError, Message
+from pawlflow.driving import InlineDriver
+from pawlflow.kernel.draft import Rejected
+from pawlflow.model.codec import CodecError
+from pawlflow.model.failure import failure_of
+from pawlflow.model.ids import CellId, InstanceId, StepKey, Tenant, WorkflowName
+from pawlflow.model.inputs import Receipt
+from pawlflow.model.payload import Payload, PayloadError
+from pawlflow.requests import BadRequestError, instance_cell
+from pawlflow.services import protocol
+from pawlflow.services.commands import Commands
+from pawlflow.services.keys import Keys
+from pawlflow.services.places import Names
+from pawlflow.services.protocol import Completion, ProtocolError
+from pawlflow.services.signing import Said, verifies
+
+log = logging.getLogger("pawl.nats")
+# Refusals that say "that is known already".
+KNOWN: Final = ("receipt.not_awaited", "instance.closed", "effect.orphaned")
+BUSY: Final = ("engine.overloaded", "store.full", "store.busy", "shard.elsewhere")
+LATER_S: Final = 1.0
+MESSAGE_MAX: Final = 8_000
+LINES_MAX: Final = 200
+
+
+class Engine(Protocol):
+    """What is needed of the engine."""
+
+    tenant: Tenant
+    driver: InlineDriver
+
+
+class Trust:
+    """Whose completions count."""
+
+    def __init__(self, keys: Keys, given: dict[str, str], *, unsigned: bool) -> None:
+        self.keys = keys
+        self.given = given  # public halves by id, of every tenant
+        self.unsigned = unsigned
+
+    def check(self, done: Completion, tenant: Tenant, attempt: int) -> None:
+        """Raises ProtocolError unless the completion may be believed."""
+        if done.signature is None:
+            if not self.unsigned:
+                message = "it is not signed, and PAWL_NATS_UNSIGNED=allow is not set"
+                raise ProtocolError("completion.unsigned", message)
+            return
+        public = self.given.get(done.key_id or "") or self.keys.public(tenant, done.key_id or "")
+        if public is None:
+            message = f"tenant {tenant} has no executor key {done.key_id!r}"
+            raise ProtocolError("completion.key", message)
+        instance, result = done.workflow_instance_id, done.result_json or ""
+        said = Said(tenant, instance, done.step_id, attempt, done.told, result)
+        if not verifies(said, done.signature, public):
+            message = f"the signature does not fit the key {done.key_id}"
+            raise ProtocolError("completion.signature", message)
+
+
+class Intake:
+    """Hears completions on one connection."""
+
+    def __init__(self, engine: Engine, bus: Bus, commands: Commands, names: Names) -> None:
+        self.engine = engine
+        self.bus = bus
+        self.commands = commands
+        self.names = names
+        self.trust: Trust | None = None
+        self.tenant: Tenant | None = None  # if the connection belongs to one
+        self.seen: dict[Tenant, None] = {engine.tenant: None}
+
+    async def heard(self, message: Message) -> None:
+        """One completion."""
+        try:
+            refused = await self.take(message)
+        except ProtocolError as error:
+            refused = Rejected(error.code, str(error))
+        if refused is not None and refused.code in BUSY:
+            await message.later(LATER_S)
+            return
+        if (
+            refused is not None
+            and refused.code not in KNOWN
+            and not await self.bury(message, refused)
+        ):
+            await message.later(LATER_S)
+            return
+        await message.ack()
+
+    async def take(self, message: Message) -> Rejected | None:
+        """Make it a receipt and hand it in; gives why it was refused. Raises ProtocolError."""
+        done = protocol.completion_of(message.data)
+        key = protocol.step_key_of(done.step_id)
+        if key is None:
+            raise ProtocolError("completion.malformed", f"{done.step_id!r} is no step id")
+        cell = self.place_of(done, key, message.headers.get(protocol.TENANT))
+        call = self.commands.open.get(key)
+        attempt = done.attempt or (call.attempt if call is not None else 1)
+        assert self.trust is not None
+        self.trust.check(done, cell.tenant, attempt)
+        receipt = receipt_of(done, key, attempt, cell.tenant)
+        outcome = await self.engine.driver.submit(cell, receipt, len(message.data))
+        if isinstance(outcome, Rejected):
+            return outcome
+        if call is not None and self.commands.open.get(key) is call and call.attempt <= attempt:
+            self.commands.settled(key)
+        return None
+
+    def place_of(self, done: Completion, key: StepKey, said: str | None) -> CellId:
+        """The instance it is about. Raises ProtocolError if it is another tenant's."""
+        given = done.workflow_instance_id
+        cell = self.commands.places.get(key)
+        if cell is not None and given not in (cell.key, protocol.instance_uuid(cell)):
+            message = f"the step {done.step_id} is not of instance {given}"
+            raise ProtocolError("completion.instance", message)
+        if cell is None:
+            cell = self.names.find(given, self.tenants(said))
+        if cell is None:
+            cell = unknown_cell(given, self.tenant or Tenant(said or self.engine.tenant))
+        for whose in (self.tenant, said):
+            if whose is not None and whose != cell.tenant:
+                message = f"it speaks for tenant {whose}, and the step is another tenant's"
+                raise ProtocolError("completion.tenant", message)
+        return cell
+
+    def tenants(self, said: str | None) -> list[Tenant]:
+        """Whose instances it may be about."""
+        if self.tenant is not None:
+            return [self.tenant]
+        return list(dict.fromkeys([*self.seen, *([Tenant(said)] if said else [])]))
+
+    async def bury(self, message: Message, refused: Rejected) -> bool:
+        """A dead letter: the message as it came, and why. False if it could not be kept."""
+        detail = refused.detail or refused.code
+        log.warning("a completion is a dead letter: %s: %s", refused.code, detail)
+        headers = {
+            **message.headers,
+            protocol.DEAD_CODE: refused.code,
+            protocol.DEAD_REASON: one_line(detail),
+        }
+        try:
+            await self.bus.publish(protocol.DEAD, message.data, headers)
+        except BusError as error:
+            log.warning("it is taken again later: %s", error)
+            return False
+        return True
+
+
+def one_line(text: str) -> str:
+    """A text that can stand in a header."""
+    return " ".join(text.split()).encode("ascii", "replace").decode()[:MESSAGE_MAX]
+
+
+def unknown_cell(given: str, tenant: Tenant) -> CellId:
+    """An instance that there is none of; the engine puts what is for it aside."""
+    try:
+        return instance_cell(tenant, given)
+    except BadRequestError:
+        return CellId(tenant, WorkflowName(""), InstanceId("unknown"))
+
+
+def receipt_of(done: Completion, key: StepKey, attempt: int, tenant: Tenant) -> Receipt:
+    """What was told, as the engine takes it. Raises ProtocolError."""
+    log_lines = None if not done.log else [line_of(each) for each in done.log[:LINES_MAX]]
+    try:
+        kept = None if log_lines is None else Payload.of(log_lines, tenant)
+        if done.told == "failed":
+            kind = done.failure_class or "agent"
+            said = (done.error_message or "the service reported a failure")[:MESSAGE_MAX]
+            failure = failure_of(kind, "effect.failed", said, tenant=tenant)
+            return Receipt(key, attempt, "failed", failure=failure, log=kept)
+        value = msgspec.json.decode(done.result_json) if done.result_json else None
+        result = Payload.of(value, tenant)
+    except msgspec.DecodeError as error:
+        message = f"`result_json` is no JSON: {error}"
+        raise ProtocolError("completion.malformed", message) from error
+    except (CodecError, PayloadError, RecursionError) as error:
+        raise ProtocolError("completion.malformed", f"it cannot be kept: {error}") from error
+    warned = max(1, len(done.log or ())) if done.told == "completed_with_warnings" else 0
+    return Receipt(key, attempt, "ok", result, warnings=warned, log=kept)
+
+
+def line_of(entry: Any) -> str:
+    """A line of a log: a text, or {level, message}."""
+    if isinstance(entry, dict) and "message" in entry:
+        level = entry.get("level")
+        return f"{level}: {entry['message']}" if level else str(entry["message"])
+    return entry if isinstance(entry, str) else msgspec.json.encode(entry).decode()

@@ -1,0 +1,189 @@
+"""The gateway: an engine's side of NATS. Commands out, completions and questions in."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from pawlflow.bus.port import Bus, BusError
+from pawlflow.driving import InlineDriver
+from pawlflow.effects.registry import Registry
+from pawlflow.kernel.state import Instance
+from pawlflow.model.codec import hash_of
+from pawlflow.model.failure import failure_of
+from pawlflow.model.ids import CellId, Tenant
+from pawlflow.model.inputs import Receipt
+from pawlflow.model.intents import Call, Intent, Stop
+from pawlflow.projections.history import trace_id
+from pawlflow.services import protocol
+from pawlflow.services.commands import Commands
+from pawlflow.services.completions import Intake, Trust
+from pawlflow.services.keys import Keys
+from pawlflow.services.places import Names
+from pawlflow.services.questions import Questions
+from pawlflow.store.port import Store
+
+log = logging.getLogger("pawl.nats")
+LOOK_S: Final = 1.0  # between two looks whether the streams are there
+UNSIGNED: Final = "PAWL_NATS_UNSIGNED"
+
+
+class Nats(msgspec.Struct, frozen=True):
+    """How an engine uses NATS: `Pawl(nats=Nats("nats://...", executor_keys={...}))`."""
+
+    url: str | Mapping[str, str]  # one for all, or one for each tenant: its account decides
+    executor_keys: Mapping[str, str] = {}  # public keys by id, beside those that are registered
+    unsigned: bool | None = (
+        None  # take completions without a signature; None: as the environment says
+    )
+
+
+Given = str | Mapping[str, str] | Nats | None
+
+
+class Engine(Protocol):
+    """What a gateway needs of its engine."""
+
+    tenant: Tenant
+    driver: InlineDriver
+    reader: Store
+    registry: Registry
+
+    def deliver(self, cell: CellId, receipt: Receipt, size: int) -> None:
+        """A receipt comes back."""
+        ...
+
+
+class Gateway:
+    """One connection: of all tenants, or of one."""
+
+    def __init__(self, engine: Any, bus: Bus, trust: Trust, tenant: Tenant | None) -> None:
+        self.engine: Engine = engine
+        self.bus = bus
+        self.commands = Commands(bus, self.trace_of, self.refuse)
+        names = Names(engine.reader)
+        self.intake = Intake(engine, bus, self.commands, names)
+        self.questions = Questions(engine, names, self.commands.places)
+        self.intake.trust = trust
+        self.intake.tenant = self.questions.tenant = tenant
+        self.looking: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Have streams, hear completions, answer questions."""
+        await self.keep()
+        await self.questions.serve(self.bus)
+        self.looking = asyncio.ensure_future(self.look())
+
+    async def keep(self) -> bool:
+        """Have what is needed on the server; True if something was gone."""
+        made = await self.bus.keep(protocol.COMPLETIONS)
+        made |= await self.bus.keep(protocol.DEAD_LETTERS)
+        await self.bus.take(protocol.INTAKE, self.intake.heard)
+        return await self.commands.look() or made
+
+    async def look(self) -> None:
+        """Again and again: is everything there? What a lost stream held is sent again."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                if await self.keep():
+                    log.warning("a stream was gone: commands that are not answered are sent again")
+                    self.commands.again()
+                self.commands.begin()
+            except BusError as error:
+                log.warning("%s", error)
+            except Exception:
+                log.exception("the look at NATS broke")
+
+    def publish(self, intents: Sequence[Intent]) -> None:
+        """Let commands out, after their commit."""
+        for intent in intents:
+            call = intent.call if isinstance(intent, Stop) else intent
+            self.intake.seen[call.cell.tenant] = None
+        self.commands.publish(intents)
+
+    def trace_of(self, cell: CellId) -> str:
+        """The trace that an instance belongs to, as its events name it."""
+        live = self.engine.driver.engine.core.hot.cells.get((cell.tenant, cell.key))
+        state = None if live is None or live.cell is None else live.cell.state
+        if isinstance(state, Instance):
+            return trace_id(state)
+        return hash_of("pawl.trace-id.1", cell.tenant, cell.key)[:16].hex()
+
+    def refuse(self, call: Call, error: BusError) -> None:
+        """A command that no bus will ever take has failed."""
+        failure = failure_of("terminal", error.code, str(error), tenant=call.cell.tenant)
+        receipt = Receipt(call.key, call.attempt, "failed", failure=failure)
+        self.engine.deliver(call.cell, receipt, 0)
+
+    async def close(self) -> None:
+        """Say and hear no more."""
+        if self.looking is not None:
+            self.looking.cancel()
+            await asyncio.wait([self.looking])
+        await self.commands.close()
+        await self.bus.close()
+
+
+class Services:
+    """The gateways of an engine, and which calls are theirs."""
+
+    def __init__(self, given: Given) -> None:
+        options = given if isinstance(given, Nats) else None if given is None else Nats(given)
+        self.options = options
+        self.gateways: dict[Tenant | None, Gateway] = {}
+
+    def knows(self, target: str) -> bool:
+        """May an effect without a function here go over NATS?"""
+        return self.options is not None and protocol.is_command(target)
+
+    async def open(self, engine: Any, connect: Callable[[str], Awaitable[Bus]]) -> None:
+        """Connect. Raises BusError if a server is not there."""
+        if self.options is None:
+            return
+        options, url = self.options, self.options.url
+        unsigned = options.unsigned
+        if unsigned is None:
+            unsigned = os.environ.get(UNSIGNED) == "allow"
+        trust = Trust(Keys(engine.reader), dict(options.executor_keys), unsigned=unsigned)
+        places: dict[Tenant | None, str] = {None: url} if isinstance(url, str) else {}
+        places |= {} if isinstance(url, str) else {Tenant(who): at for who, at in url.items()}
+        for tenant, at in places.items():
+            gateway = Gateway(engine, await connect(at), trust, tenant)
+            self.gateways[tenant] = gateway
+            await gateway.open()
+
+    def take(self, intents: Sequence[Intent], registry: Registry) -> Sequence[Intent]:
+        """Let out what is carried out elsewhere; gives what is carried out here."""
+        if not self.gateways:
+            return intents
+        here: list[Intent] = []
+        there: dict[Tenant | None, list[Intent]] = {}
+        for intent in intents:
+            call = intent.call if isinstance(intent, Stop) else intent
+            where = self.gateway_of(call, registry)
+            if where is None:
+                here.append(intent)
+            else:
+                there.setdefault(where[0], []).append(intent)
+        for tenant, theirs in there.items():
+            self.gateways[tenant].publish(theirs)
+        return here
+
+    def gateway_of(self, call: Call, registry: Registry) -> tuple[Tenant | None] | None:
+        """The connection that a call goes over, if it goes over one."""
+        if call.by_agent or not protocol.is_command(call.target) or registry.find(call):
+            return None
+        for tenant in (call.cell.tenant, None):
+            if tenant in self.gateways:
+                return (tenant,)
+        return None
+
+    async def close(self) -> None:
+        """Say and hear no more."""
+        gateways, self.gateways = self.gateways, {}
+        for gateway in gateways.values():
+            await gateway.close()

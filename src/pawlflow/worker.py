@@ -1,0 +1,176 @@
+"""`Worker`: a service on NATS that keeps the idempotency contract.
+
+It claims a command by its step id, asks the engine whether it is still wanted, carries it out,
+remembers what came of it, and tells. A command that comes again is told again, not done again.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+from uuid import uuid1
+
+import msgspec
+
+from pawlflow.app import connect_bus
+from pawlflow.bus.port import Bus
+from pawlflow.effects.registry import Executor, executor_of
+from pawlflow.model.trouble import PawlError
+from pawlflow.services import protocol
+from pawlflow.services.gateway import Nats as Nats
+from pawlflow.services.signing import ExecutorKey, Said, sign
+from pawlflow.store.postgres_url import is_postgres
+from pawlflow.worker_jobs import Jobs
+from pawlflow.worker_memory import Memory, SqliteMemory
+
+__all__ = ["Nats", "Worker", "publish_step_completion"]
+F = TypeVar("F", bound=Callable[..., Any])
+NATS: Final = "PAWL_NATS"
+KEY: Final = "PAWL_EXECUTOR_KEY"
+NOWHERE: Final = "nats://127.0.0.1:4222"
+
+
+class Worker:
+    """A service: `worker = Worker(nats="nats://...", service="refdata")`.
+
+    `nats` is a URL (default: PAWL_NATS), or a client of nats-py; `memory` a SQLite file that all
+    workers of the service on this machine share, or `postgresql://...` for those on several; `key`
+    an executor's key (default: PAWL_EXECUTOR_KEY), with which completions are signed.
+    """
+
+    def __init__(
+        self,
+        nats: Any = None,
+        service: str = "",
+        *,
+        memory: str | None = None,
+        key: str | None = None,
+        concurrency: int = 100,
+    ) -> None:
+        self.nats = nats or os.environ.get(NATS) or NOWHERE
+        self.service = service
+        self.memory_url = memory or f"sqlite:///.pawl/worker-{service}.db"
+        self.key = key_of(key)
+        self.concurrency = concurrency
+        self.executors: dict[str, Executor] = {}
+        self.jobs: Jobs | None = None
+
+    def command(self, subject: str) -> Callable[[F], F]:
+        """Let a function carry out a command: `@worker.command("refdata.v1.party.save")`."""
+        if not protocol.is_command(subject) or not subject.startswith(f"{self.service}."):
+            message = f"{subject!r} is no command: {self.service or 'SERVICE'}.v1.RESOURCE.ACTION"
+            raise PawlError("worker.command", message)
+        if subject in self.executors:
+            raise PawlError("worker.command", f"{subject} has a function already")
+
+        def register(fn: F) -> F:
+            self.executors[subject] = executor_of(subject, fn)
+            return fn
+
+        return register
+
+    async def open(self) -> Self:
+        """Take commands from now on; `close` is for you to call."""
+        if not self.executors:
+            message = f"the worker {self.service} has no function: @worker.command(SUBJECT)"
+            raise PawlError("worker.command", message)
+        memory = await asyncio.to_thread(memory_at, self.memory_url)
+        try:
+            bus: Bus = await connect_bus(self.nats, f"pawl-worker-{self.service}")
+        except PawlError:
+            memory.close()
+            raise
+        owner = f"{os.getpid()}-{uuid1().hex}"
+        self.jobs = Jobs(bus, memory, self.executors, self.service, owner)
+        self.jobs.key = self.key
+        self.jobs.concurrency = self.concurrency
+        await self.jobs.open()
+        return self
+
+    async def close(self) -> None:
+        """Stop. What is under way is finished, or comes again to somebody else."""
+        if self.jobs is not None:
+            await self.jobs.close()
+            self.jobs = None
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with self:
+            await asyncio.Event().wait()
+
+    async def __aenter__(self) -> Self:
+        """Take commands from now on."""
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        await self.close()
+
+
+def memory_at(url: str) -> Memory:
+    """The memory behind a URL. Raises PawlError."""
+    if not is_postgres(url):
+        return SqliteMemory(url)
+    from pawlflow.worker_postgres import PostgresMemory
+
+    return PostgresMemory(url)
+
+
+def key_of(given: str | None) -> ExecutorKey | None:
+    """The key to sign with, if there is one. Raises PawlError."""
+    text = given or os.environ.get(KEY)
+    return ExecutorKey.read(text) if text else None
+
+
+async def publish_step_completion(  # noqa: PLR0913  # what a completion consists of
+    nats: Any,
+    step_id: str,
+    instance_id: str,
+    success: bool,  # noqa: FBT001  # the words of the protocol
+    result_json: str | None = None,
+    error: str | None = None,
+    *,
+    attempt: int | None = None,
+    tenant: str = "default",
+    outcome: str | None = None,
+    failure_class: str | None = None,
+    log: list[Any] | None = None,
+    key: str | None = None,
+) -> None:
+    """Tell what became of a command, by a client of nats-py; a stream has it when this returns.
+
+    With a key (or PAWL_EXECUTOR_KEY) it is signed; `attempt` and `tenant` are those of the command.
+    """
+    said: dict[str, Any] = {
+        "workflow_instance_id": instance_id,
+        "step_id": step_id,
+        "success": success,
+        "result_json": result_json,
+        "error_message": error,
+        "attempt": attempt,
+        "outcome": outcome,
+        "failure_class": failure_class,
+        "log": log,
+    }
+    holder = key_of(key)
+    if holder is not None:
+        said |= signed_by(holder, said, tenant)
+    body = {name: value for name, value in said.items() if value is not None}
+    data = msgspec.json.encode(body)
+    headers = {protocol.TENANT: tenant}
+    await nats.jetstream().publish(protocol.COMPLETED, data, headers=headers)
+
+
+def signed_by(holder: ExecutorKey, said: dict[str, Any], tenant: str) -> dict[str, Any]:
+    """What a signature adds to a completion."""
+    attempt = said["attempt"] or 1
+    told = said["outcome"] or ("completed" if said["success"] else "failed")
+    instance, result = said["workflow_instance_id"], said["result_json"] or ""
+    about = Said(tenant, instance, said["step_id"], attempt, told, result)
+    return {"attempt": attempt, "key_id": holder.id, "signature": sign(about, holder.private)}

@@ -1,0 +1,205 @@
+import asyncio
+import json
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack
+
+import nats as driver
+import pytest
+
+from pawlflow import Pawl, PawlError, Terminal, Transient, WorkflowFailed
+from pawlflow.worker import Worker, memory_at, publish_step_completion
+from tests.services.kit import WORKFLOW, Service
+
+pytestmark = pytest.mark.req("R191")
+RETRIED = WORKFLOW.replace(
+    "run: iam.v1.account.save",
+    "run: iam.v1.account.save\n      retryPolicy: {maxRetries: 3, initialDelay: 10ms}",
+)
+
+
+@pytest.fixture
+def flows(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAWL_NATS_UNSIGNED", "allow")
+    path = tmp_path / "provision.yaml"
+    path.write_text(RETRIED)
+    return path
+
+
+def engine(nats, flows):
+    pawl = Pawl(f"sqlite:///{flows.parent / 'pawl.db'}", nats=nats.url)
+    pawl.load(flows)
+    return pawl
+
+
+def worker_of(nats, flows, service="refdata"):
+    return Worker(nats.url, service, memory=f"sqlite:///{flows.parent / service}.db")
+
+
+def test_workers_keep_the_contract(nats, flows):
+    async def story():
+        done = []
+        refdata, second = worker_of(nats, flows), worker_of(nats, flows)
+        iam = worker_of(nats, flows, "iam")
+        for each in (refdata, second):
+
+            @each.command("refdata.v1.party.save")
+            async def save(name, ctx):
+                done.append((name, ctx.key))
+                return {"id": f"p-{name}"}
+
+            each.command("refdata.v1.party.delete")(lambda id: done.append(("delete", id)))
+
+        @iam.command("iam.v1.account.save")
+        def account(party, ctx):
+            ctx.log("looked")
+            if party == "p-Bob":
+                raise Terminal("no Bobs")
+            if ctx.attempt == 1:
+                raise Transient("once more")
+            return {"id": f"a-{party}", "attempt": ctx.attempt}
+
+        async with (
+            Service(nats.url) as service,
+            engine(nats, flows) as pawl,
+            AsyncExitStack() as all_,
+        ):
+            for each in (refdata, second, iam):
+                await all_.enter_async_context(each)
+            ada = await pawl.start("provision", {"name": "Ada"}, id="w-1")
+            assert await ada.result("20s") == {"account": "a-p-Ada"}
+            assert ada.show()["steps"]["account"]["attempts"] == 2
+            [(name, key)] = done
+            assert name == "Ada"
+            # The command once more, as if it had been lost: told again, done once.
+            told = await service.nc.subscribe("workflow.v1.events.step-completed")
+            first = await service.next("refdata.v1.party.save")
+            assert first.headers["X-Workflow-Step-Id"] == key
+            await service.js.publish(first.subject, first.data, headers=first.headers)
+            again = json.loads((await told.next_msg(timeout=10)).data)
+            assert (again["step_id"], json.loads(again["result_json"])) == (
+                key,
+                {"id": "p-Ada"},
+            )
+            assert len(done) == 1
+            bob = await pawl.start("provision", {"name": "Bob"}, id="w-2")
+            with pytest.raises(WorkflowFailed, match="no Bobs"):
+                await bob.result("20s")
+            assert done[-1] == ("delete", "p-Bob")
+
+    asyncio.run(story())
+
+
+def test_an_unreachable_engine_means_later(nats, flows):
+    async def story():
+        done = []
+        worker = worker_of(nats, flows)
+        worker.command("refdata.v1.party.save")(lambda name: done.append(name) or {"id": 1})
+        async with Service(nats.url) as service:
+            async with engine(nats, flows) as pawl:
+                await pawl.start("provision", {"name": "Ada"}, id="w-3")
+                command = await service.next("refdata.v1.party.save")
+            async with worker:
+                asked = await service.nc.subscribe("workflow.v1.steps.get-result")
+                await service.nc.flush()
+                await service.js.publish(command.subject, command.data, headers=command.headers)
+                await asked.next_msg(timeout=10)  # nobody answers
+                await asked.next_msg(timeout=10)  # it asked again, later
+                assert done == []
+                await asked.unsubscribe()
+                async with engine(nats, flows):
+                    await service.next("refdata.v1.party.save")
+                    account = await service.next()
+                    while account.subject != "iam.v1.account.save":
+                        account = await service.next()
+                    assert done == ["Ada"]
+
+    asyncio.run(story())
+
+
+KILLED = """
+import os, signal, sys
+from pawlflow.worker import Worker
+from pawlflow import worker_jobs
+
+worker = Worker(service="refdata", memory="sqlite:///refdata.db")
+
+@worker.command("refdata.v1.party.save")
+def save(name):
+    with open("done.txt", "a") as out:
+        print(name, file=out)
+    return {"id": 7}
+
+if os.environ.get("DIE"):  # between doing and telling
+    async def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+    worker_jobs.Jobs.tell = die
+"""
+
+
+def test_a_worker_that_is_killed_before_it_tells_is_heard_of(nats, flows):
+    folder = flows.parent
+    (folder / "steps.py").write_text(KILLED)
+    program = "from pawlflow.cli.main import entry; entry()"
+    words = [sys.executable, "-c", program, "worker", "steps", "--nats", nats.url]
+
+    async def story():
+        begin = asyncio.create_subprocess_exec
+        async with Service(nats.url) as service, engine(nats, flows) as pawl:
+            await pawl.start("provision", {"name": "Ada"}, id="w-4")
+            await service.next("refdata.v1.party.save")
+            killed = await begin(*words, cwd=folder, env=os.environ | {"DIE": "1"})
+            assert await asyncio.wait_for(killed.wait(), 30) == -signal.SIGKILL
+            second = await begin(*words, cwd=folder)
+            try:
+                account = await service.next()
+                while account.subject != "iam.v1.account.save":
+                    account = await service.next()
+                assert json.loads(account.data) == {"party": 7}
+            finally:
+                second.terminate()
+                assert await asyncio.wait_for(second.wait(), 20) == 0
+        assert (folder / "done.txt").read_text() == "Ada\n"
+
+    asyncio.run(story())
+
+
+def test_the_bare_helper(nats, flows):
+    async def story():
+        async with Service(nats.url) as service, engine(nats, flows) as pawl:
+            run = await pawl.start("provision", {"name": "Ada"}, id="w-5")
+            nc = await driver.connect(nats.url)
+            for result in ('{"id": 7}', '{"id": 9}'):
+                headers = (await service.next()).headers
+                step, instance = headers["X-Workflow-Step-Id"], headers["X-Workflow-Instance-Id"]
+                await publish_step_completion(nc, step, instance, True, result, None)
+            assert await run.result("20s") == {"account": 9}
+            await nc.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_claim_is_of_one_until_it_is_over(kind, tmp_path, request):
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres").url
+    one, two = memory_at(url), memory_at(url)
+    assert one.claim("s", 1, "a", now=0, lease_ms=10).kind == "mine"
+    assert two.claim("s", 1, "b", now=5, lease_ms=10).kind == "busy"
+    assert two.claim("s", 1, "b", now=11, lease_ms=10).kind == "mine"
+    two.remember("s", 1, b"failed for good", success=False)
+    assert one.claim("s", 1, "a", now=12, lease_ms=10) == ("done", b"failed for good")
+    assert one.claim("s", 2, "a", now=12, lease_ms=10).kind == "mine"  # a human wants it again
+    one.remember("s", 2, b"done", success=True)
+    assert two.claim("s", 3, "b", now=13, lease_ms=10) == ("done", b"done")
+    one.forget(now=1 << 50)
+    assert two.claim("s", 3, "b", now=14, lease_ms=10).kind == "mine"
+    one.close()
+    two.close()
+
+
+def test_a_command_of_another_service_is_refused():
+    with pytest.raises(PawlError, match=r"refdata\.v1\.RESOURCE\.ACTION"):
+        Worker(service="refdata").command("iam.v1.account.save")
