@@ -16,7 +16,7 @@ from pawlflow.embedded import Pawl
         ("foreach", ["--items", "200"], "items_per_s"),
         ("parked", ["restart", "--instances", "50"], "first_commit_s"),
         ("pawl_steps", ["latency", "--workflows", "3"], "p50_ms"),
-        ("wake", ["--instances", "1000"], "wake_p50_ms"),
+        pytest.param("wake", ["--instances", "1000"], "wake_p50_ms", marks=pytest.mark.slow),
     ],
 )
 def test_a_small_run_gives_a_line_of_figures(name, arguments, figure, tmp_path, capsys):

@@ -12,10 +12,19 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = [DOCS / "tutorial.md", *sorted(DOCS.glob("howto/*.md")), *sorted(DOCS.glob("from/*.md"))]
 SHOWN = [page for page in PAGES if page.name != "README.md"]
+LONG = {
+    "waits.md",
+    "approval.md",
+    "stuck.md",
+}  # they really wait: seconds of deadlines and expiries
 
 
 @pytest.mark.timeout(180)  # a page is many processes
-@pytest.mark.parametrize("page", SHOWN, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.slow) if page.name in LONG else page for page in SHOWN],
+    ids=lambda page: str(page.relative_to(DOCS)),
+)
 def test_a_page_does_what_it_says(page, tmp_path, request):
     """Every file is written and every command run, in order, and prints what the page says."""
     text = page.read_text()

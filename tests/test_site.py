@@ -24,6 +24,7 @@ def site(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_the_site_is_whole_and_needs_no_network(site):
     """The build refuses warnings and broken links; what it lets out is looked at once more."""
@@ -34,6 +35,7 @@ def test_the_site_is_whole_and_needs_no_network(site):
     assert len(re.findall(r"<table>", (site / "errors.html").read_text())) >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_lists_and_file_names_are_shown(site):
     """What other readers of Markdown show as a list is one here; a file has its name above it."""

@@ -5,6 +5,7 @@ import tracemalloc
 import pytest
 
 from pawlflow import Conflict, NoExecutor, NotFound, Pawl, Refused, flow, step
+from pawlflow.engine.shard import Limits
 from pawlflow.starts import WINDOW
 from tests.effects.kit import run, written
 
@@ -76,7 +77,8 @@ def test_hundreds_share_a_commit(tmp_path):
     path = written(tmp_path, "strict", STRICT)
 
     async def main():
-        async with Pawl(f"sqlite:///{tmp_path}/pawl.db") as pawl:
+        unhurried = Limits(stepping_s=3_600.0)  # a busy machine must not cut batches short
+        async with Pawl(f"sqlite:///{tmp_path}/pawl.db", limits=unhurried) as pawl:
             pawl.load(path)
             await pawl.start("strict", {"n": 0})
             commits, append = [], pawl.store.append
