@@ -15,7 +15,7 @@ from pawlflow.testing.sim.faults import Faults
 EPOCH: Final = 1_700_000_000_000  # of the clocks, when a world begins
 # A run that needs more goes round in circles. Of 5,000 seeds the longest that ends needs 95,225:
 # clocks that jump by an hour make schedules start thirty instances with children at once.
-EVENTS_MAX: Final = 150_000
+EVENTS_MAX: Final = 100_000
 
 
 class Violated(Exception):  # noqa: N818  # the word of the trade
