@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pawlflow import requests
-from pawlflow.engine.cells import is_trusted, rebuild
 from pawlflow.kernel.system.batch import GONE, TARGETS_MAX, Batch
+from pawlflow.living import system_of
 from pawlflow.model.batches import BATCH, AddTargets, BatchVerb, OpenBatch, batch_key
 from pawlflow.model.ids import InstanceId, Tenant
 from pawlflow.model.inputs import Input
@@ -98,18 +98,12 @@ def pages_of(targets: Sequence[Head], tenant: Tenant) -> Iterator[AddTargets]:
 
 def batch_of(store: Store, tenant: Tenant, id_: str) -> Batch:
     """A batch as it is. Raises NotFound."""
-    address = (tenant, batch_key(id_))
-    image = store.load([address]).get(address)
-    if image is not None and not is_trusted(image):
-        image = store.story(address)
-    if image is None:
+    found = system_of(store, (tenant, batch_key(id_)), Batch)
+    if found is None:
         raise NotFound(
             "batch.unknown", f"no batch {id_!r} of tenant {tenant!r}: see pawl batches ls"
         )
-    live = rebuild(image, None).cell
-    assert live is not None
-    assert isinstance(live.state, Batch)
-    return live.state
+    return found
 
 
 def batches_of(store: Store, tenant: Tenant, limit: int, before: str = "") -> list[Batch]:

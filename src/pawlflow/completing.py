@@ -13,12 +13,11 @@ from uuid import UUID
 import msgspec
 
 from pawlflow.acts import refusal
-from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.engine.cells import is_trusted, rebuild
+from pawlflow.definition.plan import Plan
 from pawlflow.kernel.draft import Rejected
-from pawlflow.kernel.state import Instance
+from pawlflow.living import instance_of
 from pawlflow.model.failure import FailureClass, failure_of
-from pawlflow.model.ids import NO_ITEM, CellId, Digest, InstanceId, StepKey, Tenant
+from pawlflow.model.ids import CellId, Digest, InstanceId, StepKey, Tenant
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.payload import Payload
 from pawlflow.requests import BadRequestError, instance_cell
@@ -188,18 +187,11 @@ def awaited_by(
     store: Store, image: CellImage, key: StepKey, plans: dict[Digest, Plan]
 ) -> Awaited | None:
     """The attempt of an instance that a key stands for, if it has one."""
-    digest = Digest(image.head.definition)
-    if digest not in plans:
-        plans[digest] = plan_of(store.definitions([digest])[digest])
-    if not is_trusted(image):
-        image = store.story((image.head.cell.tenant, image.head.cell.key)) or image
-    cell = rebuild(image, plans[digest]).cell
-    state = None if cell is None else cell.state
-    found = state.keys.get(key) if isinstance(state, Instance) else None
-    if found is None or not isinstance(state, Instance):
+    state = instance_of(store, image, plans)
+    found = state.keys.get(key)
+    if found is None:
         return None
     unit = state.of_round(found.step, found.item, found.round)
     undo = found.direction == "undo"
-    name = state.plan.steps[found.step].name
-    named = f"{'undo/' if undo else ''}{name}{'' if found.item == NO_ITEM else f'[{found.item}]'}"
+    named = f"{'undo/' if undo else ''}{state.name_of(unit)}"
     return Awaited(image.head.cell, max(1, unit.undo_attempt if undo else unit.attempt), named)

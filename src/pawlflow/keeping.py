@@ -3,9 +3,9 @@
 from pawlflow.driving import InlineDriver
 from pawlflow.effects.context import Cancelled, Terminal, Transient
 from pawlflow.engine.actions import Notify
-from pawlflow.engine.cells import is_trusted, rebuild
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.system.loop import Loop
+from pawlflow.living import system_of
 from pawlflow.model.checkpoints import CloseLoop, KeepCheckpoint, loop_cell, loop_key
 from pawlflow.model.ids import StepKey, Tenant
 from pawlflow.model.intents import Call
@@ -70,13 +70,4 @@ class Checkpoints:
 
 def loop_of(store: Store, tenant: Tenant, key: StepKey) -> Loop | None:
     """The checkpoints of a call as they are; None if there are none yet."""
-    address = (tenant, loop_key(key))
-    image = store.load([address]).get(address)
-    if image is not None and not is_trusted(image):
-        image = store.story(address)
-    if image is None:
-        return None
-    live = rebuild(image, None).cell
-    assert live is not None
-    assert isinstance(live.state, Loop)
-    return live.state
+    return system_of(store, (tenant, loop_key(key)), Loop)

@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, ov
 
 from pawlflow.definition.canonical import definition_hash
 from pawlflow.definition.finding import Place
-from pawlflow.definition.frame import PAWL
 from pawlflow.definition.shape import Workflow
-from pawlflow.definition.workflow import check_workflow
 from pawlflow.effects.checkpoints import LoopContext
 from pawlflow.effects.context import Context
 from pawlflow.effects.progress import Host
 from pawlflow.effects.refs import FlowError, Ref, expr_of
 from pawlflow.effects.steps import Retry, Step
-from pawlflow.flows.code import CodeSource, node_of
-from pawlflow.flows.flow import Brought, refused
+from pawlflow.flows.flow import Brought, Traced, defined
 from pawlflow.flows.trace import Tracing, name_from
 from pawlflow.model.ids import STEP_NAME
 from pawlflow.model.intents import Call
@@ -125,7 +122,7 @@ class Loop(Step[P, R]):
     @property
     def workflow(self) -> Workflow:
         """A workflow of this one step: its input is the loop's arguments, its output the result."""
-        return self.alone[0]
+        return self.traced.workflow
 
     @property
     def plan_hash(self) -> str:
@@ -134,27 +131,19 @@ class Loop(Step[P, R]):
 
     def brought(self) -> Brought:
         """What must be there so that it can run."""
-        return self.alone[1]
+        return self.traced.brought
 
     @cached_property
-    def alone(self) -> tuple[Workflow, Brought]:
+    def traced(self) -> Traced:
         """The workflow, and what it needs."""
         name = self.name if STEP_NAME.match(self.name) else name_from(self.name)
         tracing = Tracing(name, self.where)
         tracing.know(self)
         fields = {"run": self.name, **tracing.policy_of(self), "with": "${ input }"}
         output = expr_of(tracing.add(name, fields, set())).text
-        spec = {"steps": list(tracing.steps.values()), "output": f"${{ {output} }}"}
-        document = {
-            "apiVersion": PAWL,
-            "kind": "Workflow",
-            "metadata": {"name": name},
-            "spec": spec,
-        }
-        workflow, findings = check_workflow(node_of(document, CodeSource(self.where)))
-        if workflow is None:
-            raise refused(name, [each for each in findings if each.severity == "error"])
-        return workflow, Brought(tracing.functions, {})
+        return defined(
+            tracing, {"steps": list(tracing.steps.values()), "output": f"${{ {output} }}"}
+        )
 
     def __repr__(self) -> str:
         return f"<loop {self.name}>"

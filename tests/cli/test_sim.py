@@ -231,7 +231,10 @@ def test_an_interrupt_tells_what_was_found(tmp_path):
         assert running.stderr is not None
         first = running.stderr.readline()
         running.send_signal(signal.SIGINT)
-        told, _ = running.communicate(timeout=50)
+        try:
+            told, _ = running.communicate(timeout=40)
+        finally:
+            running.kill()  # by now it has ended, or the test has failed
 
     assert re.search(r"\d+ seeds, [\d,]+ faults \(\d+ of \d+ kinds\)", first)
     assert running.returncode == 130

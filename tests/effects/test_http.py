@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from uuid import UUID
 
 import pytest
 
@@ -56,7 +57,8 @@ def test_a_request_says_what_is_asked_and_under_which_key(server, one):
     }
     assert headers[":method"] == "PUT"
     assert headers["x-workflow-step-id"] == key
-    assert headers["x-workflow-instance-id"] == "order-1"
+    assert headers["x-workflow-instance-name"] == "order-1"
+    assert str(UUID(headers["x-workflow-instance-id"])) != "order-1"
     assert headers["x-workflow-tenant-id"] == headers["x-tenant-id"] == "default"
     assert headers["x-workflow-attempt"] == "1"
     assert headers["content-type"] == "application/json"

@@ -5,11 +5,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.engine.cells import is_trusted, rebuild
-from pawlflow.kernel.state import Instance
+from pawlflow.definition.plan import Plan
+from pawlflow.living import instance_of
 from pawlflow.model.ids import Digest
-from pawlflow.store.port import CellImage, Filter, Head, Store
+from pawlflow.store.port import Filter, Head, Store
 
 PAGE: Final = 200  # instances read at a time
 OPEN: Final = ("created", "queued", "running", "waiting", "escalated", "compensating")
@@ -28,19 +27,8 @@ def paused_or(store: Store, wanted: Filter, states: Sequence[str]) -> list[tuple
         images = store.load([(head.cell.tenant, head.cell.key) for head in heads])
         for head in heads:
             image = images.get((head.cell.tenant, head.cell.key))
-            paused = image is not None and is_paused(store, image, plans)
+            paused = image is not None and instance_of(store, image, plans).paused
             if paused or head.state in states:
                 found.append((head, paused))
         page = replace(page, before=(heads[-1].created_at, heads[-1].ref))
     return found[: wanted.limit]
-
-
-def is_paused(store: Store, image: CellImage, plans: dict[Digest, Plan]) -> bool:
-    """Is this instance held back?"""
-    digest = Digest(image.head.definition)
-    if digest not in plans:
-        plans[digest] = plan_of(store.definitions([digest])[digest])
-    if not is_trusted(image):
-        image = store.story((image.head.cell.tenant, image.head.cell.key)) or image
-    cell = rebuild(image, plans[digest]).cell
-    return cell is not None and isinstance(cell.state, Instance) and cell.state.paused

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NoReturn
@@ -9,6 +10,7 @@ from typing import Any, Final, NoReturn
 import click
 import msgspec
 
+from pawlflow.cli.interrupts import Interrupts
 from pawlflow.cli.output import (
     FAILED,
     INTERRUPTED,
@@ -218,14 +220,14 @@ class Asked:
     def sweep(self, seeds: range) -> NoReturn:
         """Seed after seed; an interrupt ends it with what was found so far."""
         tally, failures = Tally(self.work), list[tuple[Tape, Path | None]]()
-        interrupted = False
-        try:
+        with suppress(KeyboardInterrupt), Interrupts() as interrupts:
             for seed in seeds:
-                if self.is_time_up(tally) or not self.one(seed, tally, failures):
+                if interrupts.noted or self.is_time_up(tally):
+                    break
+                if not self.one(seed, tally, failures):
                     break
                 self.screen.progress(tally, seeds, len(failures))
-        except KeyboardInterrupt:
-            interrupted = True
+        interrupted = interrupts.noted
         self.screen.clear()
         self.report(tally, failures, interrupted=interrupted)
         sys.exit(INTERRUPTED if interrupted else FAILED if failures else 0)

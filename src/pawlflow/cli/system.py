@@ -3,7 +3,8 @@
 from typing import Any
 
 from pawlflow.cli.session import Session
-from pawlflow.engine.cells import is_trusted, rebuild
+from pawlflow.kernel.system import System
+from pawlflow.living import system_of
 from pawlflow.model.ids import InstanceId
 from pawlflow.projections.queues import Standing, awaited_cell, standing_in
 from pawlflow.projections.story import Story, state_at
@@ -12,12 +13,7 @@ from pawlflow.store.port import Store
 
 def system_state(here: Session, store: Store, key: str) -> Any:
     """The state of a system cell, None if there is none. Raises StoreError if it is damaged."""
-    address = (here.tenant, InstanceId(key))
-    image = store.load([address]).get(address)
-    if image is not None and not is_trusted(image):
-        image = store.story(address)
-    cell = None if image is None else rebuild(image, None).cell
-    return None if cell is None else cell.state
+    return system_of(store, (here.tenant, InstanceId(key)), System)
 
 
 def standing_of(here: Session, store: Store, story: Story) -> Standing | None:

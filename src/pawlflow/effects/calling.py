@@ -14,6 +14,7 @@ from urllib.parse import quote, urljoin
 import msgspec
 
 from pawlflow.definition.express.template import SECRET
+from pawlflow.effects import headers as named
 from pawlflow.effects.addresses import AddressRefused, Url, UrlRefused, url_of
 from pawlflow.effects.context import LATER, Context, Failing
 from pawlflow.effects.endpoints import HEADER_VALUE, Endpoint
@@ -234,20 +235,26 @@ def envelope_of(ctx: Context, call: Call, params: Any) -> dict[str, Any]:
 
 
 def headers_of(ctx: Context) -> list[tuple[bytes, bytes]]:
-    """What every request says of itself; a tenant's name may hold any letter."""
-    tenant = quote(ctx.tenant, safe=" !\"#$&'()*+,/:;<=>?@[\\]^`{|}").strip().encode()
+    """What every request says of itself."""
+    tenant = told(ctx.tenant)
     return [
         (b"Content-Type", JSON),
         (b"Accept", b"application/json, application/problem+json"),
         (b"Accept-Encoding", b"identity"),
         (b"User-Agent", b"pawl"),
         (b"Idempotency-Key", ctx.key.encode()),
-        (b"X-Workflow-Step-Id", ctx.key.encode()),
-        (b"X-Workflow-Instance-Id", ctx.instance.encode()),
-        (b"X-Workflow-Attempt", str(ctx.attempt).encode()),
+        (named.STEP_ID.encode(), ctx.key.encode()),
+        (named.INSTANCE_ID.encode(), named.instance_uuid(ctx.tenant, ctx.instance).encode()),
+        (named.INSTANCE_NAME.encode(), told(ctx.instance)),
+        (named.ATTEMPT.encode(), str(ctx.attempt).encode()),
         (b"X-Workflow-Tenant-Id", tenant),
-        (b"X-Tenant-Id", tenant),
+        (named.TENANT.encode(), tenant),
     ]
+
+
+def told(name: str) -> bytes:
+    """A name as a header may carry it; it may hold any letter."""
+    return quote(name, safe=" !\"#$&'()*+,/:;<=>?@[\\]^`{|}").strip().encode()
 
 
 def result_of(endpoint: Endpoint, answer: Any) -> Any:

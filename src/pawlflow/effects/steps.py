@@ -37,22 +37,24 @@ class Tracer(Protocol):
         ...
 
 
-KNOWN: Final = frozenset(
-    {
-        *(
-            "retry",
-            "timeout",
-            "undo",
-            "heartbeat",
-            "grace",
-            "mutates",
-            "irreversible",
-            "on_failure",
-        ),
-        *("on_timeout", "undo_on_failure", "max_corrections", "check", "cost", "priority"),
-        *("policy", "pool", "strict", "limit", "skill", "action"),
-    }
-)
+# Options as Python spells them, and as YAML does.
+FIELDS: Final = {
+    "timeout": "timeout",
+    "heartbeat": "heartbeat",
+    "grace": "grace",
+    "mutates": "mutates",
+    "irreversible": "irreversible",
+    "on_failure": "onFailure",
+    "on_timeout": "onTimeout",
+    "undo_on_failure": "undoOnFailure",
+    "max_corrections": "maxCorrectionAttempts",
+    "check": "check",
+    "cost": "cost",
+    "priority": "priority",
+    "policy": "policy",
+}
+NOT_WRITTEN: Final = ("pool",)  # how a function is carried out here: no part of the definition
+KNOWN: Final = ("retry", "undo", *FIELDS, *NOT_WRITTEN)
 DURATIONS: Final = ("timeout", "heartbeat", "grace")
 
 
@@ -149,7 +151,7 @@ def check_options(step: str, options: Mapping[str, Any]) -> None:
     """Refuse at once what is no option of a step, and what is no duration."""
     for name in options:
         if name not in KNOWN:
-            known = ", ".join(sorted(KNOWN))
+            known = ", ".join(KNOWN)
             said = f"{name!r} is no option of a step ({step}); known are: {known}"
             raise FlowError("flow.option", said)
     for name in DURATIONS:

@@ -189,13 +189,7 @@ class Flow(Generic[P, R]):
         spec["steps"] = list(tracing.steps.values())
         if output is not None:
             spec["output"] = output
-        about = {"name": self.name} | ({} if self.version is None else {"version": self.version})
-        document = {"apiVersion": PAWL, "kind": "Workflow", "metadata": about, "spec": spec}
-        workflow, findings = check_workflow(node_of(document, CodeSource(self.where)))
-        errors = [each for each in findings if each.severity == "error"]
-        if workflow is None:
-            raise refused(self.name, errors)
-        return Traced(workflow, findings, Brought(tracing.functions, tracing.children))
+        return defined(tracing, spec, self.version)
 
     def output_of(self, returned: Any) -> Any:
         """What the flow gives back; what cannot be is told of the function that returned it."""
@@ -243,6 +237,18 @@ class Flow(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<flow {self.name}>"
+
+
+def defined(tracing: Tracing, spec: dict[str, Any], version: int | None = None) -> Traced:
+    """The workflow that was written down, by the rules of a file."""
+    about: dict[str, Any] = {"name": tracing.flow}
+    if version is not None:
+        about["version"] = version
+    document = {"apiVersion": PAWL, "kind": "Workflow", "metadata": about, "spec": spec}
+    workflow, findings = check_workflow(node_of(document, CodeSource(tracing.where)))
+    if workflow is None:
+        raise refused(tracing.flow, [each for each in findings if each.severity == "error"])
+    return Traced(workflow, findings, Brought(tracing.functions, tracing.children))
 
 
 def refused(name: str, errors: list[Finding]) -> FlowError:

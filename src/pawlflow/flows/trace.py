@@ -8,33 +8,13 @@ from typing import Any, Final
 from pawlflow.definition.finding import Place
 from pawlflow.definition.read import Node
 from pawlflow.effects.refs import Expr, FlowError, Ref, expr_of, here, is_name
-from pawlflow.effects.steps import KNOWN, OPTIONS, TRACING, Retry, Step
+from pawlflow.effects.steps import FIELDS, KNOWN, OPTIONS, TRACING, Retry, Step
 from pawlflow.flows.code import CodeSource, node_of
 from pawlflow.flows.values import duration_of, expression_of, steps_named, template_of
 from pawlflow.model.ids import STEP_NAME
 
 UNFIT: Final = re.compile(r"[^a-z0-9_-]+")
-# Options as Python spells them, and as YAML does.
-FIELDS: Final = {
-    "timeout": "timeout",
-    "heartbeat": "heartbeat",
-    "grace": "grace",
-    "mutates": "mutates",
-    "irreversible": "irreversible",
-    "on_failure": "onFailure",
-    "on_timeout": "onTimeout",
-    "undo_on_failure": "undoOnFailure",
-    "max_corrections": "maxCorrectionAttempts",
-    "check": "check",
-    "cost": "cost",
-    "priority": "priority",
-    "policy": "policy",
-    "limit": "limit",
-    "skill": "skill",
-    "action": "action",
-}
 DURATIONS: Final = ("timeout", "heartbeat", "grace", "expires")
-NOT_WRITTEN: Final = ("pool",)  # how a function is carried out here: no part of the definition
 Functions = dict[str, Step[..., Any]]
 
 
@@ -239,8 +219,8 @@ def written(options: Mapping[str, Any]) -> dict[str, Any]:
             fields["retryPolicy"] = retry_of(value)
         elif name in FIELDS:
             fields[FIELDS[name]] = plain_option(name, value)
-        elif name not in (*NOT_WRITTEN, "undo"):
-            known = ", ".join(("retry", "undo", *FIELDS, *NOT_WRITTEN))
+        elif name not in KNOWN:
+            known = ", ".join(KNOWN)
             raise FlowError("flow.option", f"{name!r} is no option of a step; known are: {known}")
     return fields
 

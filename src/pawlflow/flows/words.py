@@ -110,6 +110,7 @@ def agent(  # noqa: PLR0913  # what a task consists of
     role: str,
     action: str | None = None,
     *,
+    skill: str | None = None,
     input: Any = None,
     name: str | None = None,
     undo: Mapping[str, Any] | None = None,
@@ -117,10 +118,11 @@ def agent(  # noqa: PLR0913  # what a task consists of
     when: Any = None,
     **options: Any,
 ) -> Ref[Any]:
-    """A task for an agent of this role. Options are those of a step, and `skill`."""
+    """A task for an agent of this role. Options are those of a step."""
     tracing = current("agent")
     read: set[str] = set()
-    fields: dict[str, Any] = {"agent": role, **some(action=action), **written(options)}
+    fields: dict[str, Any] = {"agent": role, **some(action=action, skill=skill)}
+    fields |= written(options)
     given = {} if input is None else template_of(input, read, secrets=True)
     if given:
         fields["with"] = given

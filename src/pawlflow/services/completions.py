@@ -11,6 +11,7 @@ import msgspec
 
 from pawlflow.bus.port import Bus, BusError, Message
 from pawlflow.driving import InlineDriver
+from pawlflow.effects.headers import instance_uuid
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import failure_of
@@ -120,7 +121,7 @@ class Intake:
         """The instance it is about. Raises ProtocolError if it is another tenant's."""
         given = done.workflow_instance_id
         cell = self.commands.places.get(key)
-        if cell is not None and given not in (cell.key, protocol.instance_uuid(cell)):
+        if cell is not None and given not in (cell.key, instance_uuid(cell.tenant, cell.key)):
             message = f"the step {done.step_id} is not of instance {given}"
             raise ProtocolError("completion.instance", message)
         if cell is None:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
+from pawlflow.effects.headers import instance_uuid
 from pawlflow.model.ids import INSTANCE_ID, CellId, InstanceId, Tenant, WorkflowName
-from pawlflow.services.protocol import instance_uuid
 from pawlflow.store.port import Filter, Place, Store
 
 PAGE: Final = 1_000
@@ -45,7 +45,7 @@ class Names:
                 if last is not None and place <= last:
                     page = []
                     break
-                stands_for = instance_uuid(head.cell)
+                stands_for = instance_uuid(head.cell.tenant, head.cell.key)
                 if stands_for != head.cell.key:
                     self.known[stands_for] = head.cell
             if len(page) < PAGE:

@@ -8,9 +8,14 @@ from uuid import UUID
 import msgspec
 
 from pawlflow.bus.port import Consumer, Stream
-from pawlflow.model.codec import hash_of
+from pawlflow.effects.headers import ATTEMPT as ATTEMPT
+from pawlflow.effects.headers import INSTANCE_ID as INSTANCE_ID
+from pawlflow.effects.headers import INSTANCE_NAME as INSTANCE_NAME
+from pawlflow.effects.headers import STEP_ID as STEP_ID
+from pawlflow.effects.headers import TENANT as TENANT
+from pawlflow.effects.headers import instance_uuid
 from pawlflow.model.failure import FailureClass
-from pawlflow.model.ids import CellId, StepKey
+from pawlflow.model.ids import StepKey
 from pawlflow.model.intents import Call
 from pawlflow.model.trouble import PawlError
 
@@ -28,11 +33,6 @@ GET_RESULT: Final = "workflow.v1.steps.get-result"
 CANCEL: Final = "workflow.v1.cancel."  # and the id of the step that is no longer wanted
 DEAD: Final = "workflow.v1.dead-letters.step-completed"
 
-INSTANCE_ID: Final = "X-Workflow-Instance-Id"
-INSTANCE_NAME: Final = "X-Workflow-Instance-Name"
-STEP_ID: Final = "X-Workflow-Step-Id"
-ATTEMPT: Final = "X-Workflow-Attempt"
-TENANT: Final = "X-Tenant-Id"
 TRACE: Final = "traceparent"
 DEAD_CODE: Final = "X-Dead-Letter-Code"
 DEAD_REASON: Final = "X-Dead-Letter-Reason"
@@ -117,20 +117,10 @@ def commands_stream(subjects: tuple[str, ...]) -> Stream:
     return Stream(name=COMMANDS, subjects=subjects, once=False, age_s=DAY_S)
 
 
-def instance_uuid(cell: CellId) -> str:
-    """The id of an instance where a UUID must stand; made of it, if it is none."""
-    try:
-        return str(UUID(cell.key))
-    except ValueError:
-        raw = bytearray(hash_of("pawl.instance-uuid.1", cell.tenant, cell.key)[:16])
-        raw[6], raw[8] = raw[6] & 0x0F | 0x80, raw[8] & 0x3F | 0x80
-        return str(UUID(bytes=bytes(raw)))
-
-
 def headers_of(call: Call, trace: str) -> dict[str, str]:
     """What is said about a command."""
     return {
-        INSTANCE_ID: instance_uuid(call.cell),
+        INSTANCE_ID: instance_uuid(call.cell.tenant, call.cell.key),
         INSTANCE_NAME: call.cell.key,
         STEP_ID: str(UUID(bytes=bytes(call.key))),
         ATTEMPT: str(call.attempt),

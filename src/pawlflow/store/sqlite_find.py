@@ -1,34 +1,16 @@
 """How a SQLite store finds instances: by kind and age, by when they ended, by their attributes."""
 
-from collections.abc import Iterator, Sequence
-from functools import cached_property
-from heapq import merge
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import apsw
 
 from pawlflow.model.codec import decode, encode
-from pawlflow.store.find import (
-    HIGH,
-    LOW,
-    NULL,
-    NUMBER,
-    TEXT,
-    TRUTH,
-    Range,
-    Span,
-    Way,
-    ids_of,
-    is_indexed,
-    key_of,
-    kinds_passing,
-    newest_first,
-    range_of,
-    spans_of,
-)
+from pawlflow.store.find import HIGH, LOW, NULL, NUMBER, TEXT, TRUTH, Span, Way, key_of
 from pawlflow.store.port import Batch, Filter, Head, Place, Ref, Scalar, Term
 from pawlflow.store.rows import head_of
 from pawlflow.store.sqlite_rows import SQL
+from pawlflow.store.ways import Stretch, ways_of
 
 ALL: Final = -1  # as a limit: none
 # The ends of a kind: infinities around numbers, and no text is below the empty one or above bytes.
@@ -43,22 +25,8 @@ class SqliteRows:
         self.db = db
 
     def ways(self, wanted: Filter, terms: Sequence[Term]) -> list[Way]:
-        """By id; else by each attribute, by when they ended, and by kind and age if that helps."""
-        ids = ids_of(terms)
-        if ids is not None:
-            return [Named(self.db, wanted, ids)]
-        found: list[Way] = [
-            Found(self.db, wanted, term.name, spans)
-            for term in terms
-            if not term.builtin and (spans := spans_of(term, wanted.before)) is not None
-        ]
-        closed = range_of("closed_at", terms)
-        if closed.narrow:
-            found.append(Closed(self.db, wanted, closed))
-        helps = wanted.states or wanted.workflow or any(t.builtin and is_indexed(t) for t in terms)
-        if helps or not found:
-            found.append(Listed(self.db, wanted, terms))
-        return found
+        """The ways that lead to what is wanted."""
+        return ways_of(self, wanted, terms)
 
     def look(self, ref: Ref) -> Head:
         """The head of an instance."""
@@ -68,120 +36,39 @@ class SqliteRows:
         """What it may be found by."""
         return read_attributes(self.db, ref) or {}
 
+    # For the ways
 
-class Named:
-    """Instances by their ids."""
+    def named(self, wanted: Filter, ids: list[str]) -> list[Head]:
+        """The instances with these ids."""
+        asked = ((wanted.tenant, key) for key in ids)
+        rows = (self.db.execute(SQL["head_by_address"], each).fetchone() for each in asked)
+        return [head_of(row) for row in rows if row is not None]
 
-    def __init__(self, db: apsw.Connection, wanted: Filter, ids: list[str]) -> None:
-        rows = (db.execute(SQL["head_by_address"], (wanted.tenant, key)).fetchone() for key in ids)
-        heads = (head_of(row) for row in rows if row is not None)
-        self.places = [(head.created_at, head.ref) for head in heads]
+    def kinds(self, wanted: Filter) -> Sequence[Any]:
+        """Every workflow and state."""
+        return self.db.execute(SQL["kinds"], (wanted.tenant,)).fetchall()
 
-    def count(self, most: int) -> int:
-        """All of them, counted."""
-        return min(most, len(self.places))
+    def edges(self, span: Span) -> Stretch:
+        """A span as the statement takes it."""
+        low = span.low or (LOWEST[span.kind], LOW, LOW)
+        high = span.high or (HIGHEST[span.kind], HIGH, HIGH)
+        return span.kind, *low, *high
 
-    def walk(self) -> Iterator[Place]:
-        """Newest first."""
-        return newest_first(self.places)
+    def whole(self, name: str, given: Stretch) -> Iterable[Any]:
+        """Every place of a stretch."""
+        return self.db.execute(SQL[name], (*given, ALL))
 
+    def stretch(self, name: str, given: Stretch, _: int) -> Iterable[Any]:
+        """The same: the statement gives them in order, one by one."""
+        return self.whole(name, given)
 
-class Found:
-    """Instances with an attribute in some spans."""
+    def count(self, name: str, given: Stretch, most: int) -> int:
+        """How many places a stretch has."""
+        return sum(1 for _ in self.db.execute(SQL[name], (*given, most)))
 
-    def __init__(self, db: apsw.Connection, wanted: Filter, name: str, spans: list[Span]) -> None:
-        self.db = db
-        self.spans = [(span, (wanted.tenant, name, *edges(span))) for span in spans]
-
-    def count(self, most: int) -> int:
-        """How many there are, by the index alone."""
-        return counted(self.db, "places_found", [given for _, given in self.spans], most)
-
-    def walk(self) -> Iterator[Place]:
-        """Newest first; those of one value lie in that order."""
-        found = (
-            places if span.steady else newest_first(places)
-            for span, given in self.spans
-            for places in [self.db.execute(SQL["places_found"], (*given, ALL))]
-        )
-        return merge(*found, reverse=True)
-
-
-def edges(span: Span) -> tuple[Any, ...]:
-    """A span as the statement takes it."""
-    low = span.low or (LOWEST[span.kind], LOW, LOW)
-    high = span.high or (HIGHEST[span.kind], HIGH, HIGH)
-    return span.kind, *low, *high
-
-
-class Closed:
-    """Instances that ended in some time."""
-
-    def __init__(self, db: apsw.Connection, wanted: Filter, times: Range) -> None:
-        self.db = db
-        self.given = (wanted.tenant, times.low, times.high)
-
-    def count(self, most: int) -> int:
-        """How many there are, by the index alone."""
-        return counted(self.db, "places_closed", [self.given], most)
-
-    def walk(self) -> Iterator[Place]:
-        """Newest first, which is another order than that of their ends."""
-        return newest_first(self.db.execute(SQL["places_closed"], (*self.given, ALL)))
-
-
-class Listed:
-    """Instances of some workflows, states and times: the newest of each kind, merged."""
-
-    def __init__(self, db: apsw.Connection, wanted: Filter, terms: Sequence[Term]) -> None:
-        self.db = db
-        self.wanted = wanted
-        self.terms = terms
-        created, started = range_of("created_at", terms), range_of("started_at", terms)
-        ends = (created.high, started.high, range_of("closed_at", terms).high)
-        # Nobody starts before being created, and few start later: those have an index of their own.
-        self.low, self.high = max(created.low, started.low), min(ends)
-        self.late = Range(started.low, started.high) if started.low > created.low else None
-
-    @cached_property
-    def kinds(self) -> list[tuple[Any, ...]]:
-        """The stretches of the index, one for each kind."""
-        wanted = self.wanted
-        rows: list[Any] = self.db.execute(SQL["kinds"], (wanted.tenant,)).fetchall()
-        high = min(wanted.before or (HIGH, HIGH), (self.high, HIGH))
-        return [
-            (wanted.tenant, workflow, state, self.low, LOW, *high)
-            for workflow, state in kinds_passing(wanted, self.terms, rows)
-        ]
-
-    @property
-    def delayed(self) -> list[tuple[Any, ...]]:
-        """The stretch of those that started later than they were created, if one is asked for."""
-        return [] if self.late is None else [(self.wanted.tenant, self.late.low, self.late.high)]
-
-    def count(self, most: int) -> int:
-        """How many there are, by the index alone."""
-        found = counted(self.db, "places_of_kind", self.kinds, most)
-        return min(most, found + counted(self.db, "places_delayed", self.delayed, most))
-
-    def walk(self) -> Iterator[Place]:
-        """Newest first."""
-        kinds = [self.db.execute(SQL["places_of_kind"], (*kind, ALL)) for kind in self.kinds]
-        late = [
-            newest_first(self.db.execute(SQL["places_delayed"], (*given, ALL)))
-            for given in self.delayed
-        ]
-        return merge(*kinds, *late, reverse=True)
-
-
-def counted(db: apsw.Connection, name: str, stretches: list[tuple[Any, ...]], most: int) -> int:
-    """How many rows some stretches of an index have, up to so many."""
-    found = 0
-    for given in stretches:
-        if found >= most:
-            break
-        found += sum(1 for _ in db.execute(SQL[name], (*given, most - found)))
-    return found
+    def seen(self, places: Iterator[Place]) -> Iterator[Place]:
+        """As they are: each is read when it is looked at."""
+        return places
 
 
 # Writing and reading attributes
