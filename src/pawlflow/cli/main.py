@@ -58,6 +58,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "restore": ("pawlflow.cli.keep:restore", "Put a backup in the place of the store."),
     "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
     "keys": ("pawlflow.cli.keys", "Create, list and revoke keys of executors."),
+    "serve": ("pawlflow.cli.serve", "Run a production node, until it is stopped."),
     "worker": ("pawlflow.cli.worker", "Run a module's commands as a service on NATS."),
     "new": ("pawlflow.cli.new", "Begin a project from a template."),
     "completion": ("pawlflow.cli.completion", "Print a script that completes verbs and names."),
@@ -66,7 +67,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
 SECTIONS: Final = {
     "Begin": ("demo", "new", "explain", "completion", "version"),
     "Write": ("check", "test", "sim", "schema", "import", "apply"),
-    "Run": ("run", "start", "wait", "worker"),
+    "Run": ("run", "start", "wait", "serve", "worker"),
     "Look": ("ls", "show", "watch", "history", "why", "trace"),
     "Act": (
         *("review", "signal", "emit", "cancel", "pause", "unpause"),

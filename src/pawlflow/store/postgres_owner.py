@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -31,11 +32,12 @@ class Ownership:
         self.node = secrets.token_hex(8)
         self.lock = secrets.randbits(31)
         self.pokes: PostgresPokes | None = None
+        self.shares = False  # with other nodes: its lease is renewed by who looks at them
 
     @property
     def leased(self) -> bool:
         """Does nobody listen for it now? Then its lease says that it is alive."""
-        return self.pokes is None or not self.pokes.hears
+        return not self.shares and (self.pokes is None or not self.pokes.hears)
 
     def claim(self, db: Connection, wanted: list[int], *, polite: bool) -> list[ShardHead]:
         """Look at the end of each journal and raise the epochs, while nobody writes there."""
@@ -45,9 +47,12 @@ class Ownership:
         heads = heads_from(run(db, self.sql["shards_held"], (ints(wanted),)), wanted, self.where)
         if polite:
             self._refuse_owned(db)
+        if self.shares:
+            found = run(db, self.sql["shards_unowned"], (ints(wanted), self.node))
+            wanted = sorted(shard for (shard,) in found)
+            heads = [head for head in heads if head.shard in wanted]
         check_ends(db, self.sql, self.where, heads)
-        said = f"{os.getpid()} on {socket.gethostname()}"
-        run(db, self.sql["node_put"], (self.node, self.lock, said))
+        self.put(db)
         rows = run(db, self.sql["shard_claim"], (ints(wanted), self.node, self.mark))
         if not self.epochs:
             warn(facts_of(db, self.sql, self.where), self.where)
@@ -55,6 +60,17 @@ class Ownership:
         claimed = {head.shard: head for head in map(shard_of, rows)}
         self.epochs |= {shard: head.epoch for shard, head in claimed.items()}
         return [claimed[shard] for shard in wanted]
+
+    def put(self, db: Connection) -> None:
+        """Say who this is, and that it is alive."""
+        said = f"{os.getpid()} on {socket.gethostname()}"
+        run(db, self.sql["node_put"], (self.node, self.lock, said, self.shares))
+
+    def release(self, db: Connection, shards: Sequence[int]) -> None:
+        """Somebody else may have these."""
+        for shard in shards:
+            self.epochs.pop(shard, None)
+        run(db, self.sql["shards_free"], (self.node, ints(shards)))
 
     def _refuse_owned(self, db: Connection) -> None:
         found = run(db, self.sql["node_alive"])
@@ -82,7 +98,8 @@ class Ownership:
         if self.where.pokes == "off":
             return None
         try:
-            pokes = PostgresPokes(self.where, self.node, self.lock)
+            pokes = PostgresPokes(self.where, self.node, None if self.shares else self.lock)
+            pokes.owned = self.epochs.keys()
         except PooledError:
             log.warning(
                 "%s is reached through a pooler, and pokes are not: mail is looked for once a "
