@@ -58,9 +58,6 @@ SELECT EXISTS (SELECT 1 FROM pawl.node_alive WHERE id = $1),
   ARRAY(SELECT CASE WHEN owner = $1 OR owner IN (SELECT id FROM pawl.node_alive) THEN owner END
         FROM pawl.shard ORDER BY id);
 
--- node_gone: It shares no more.
-DELETE FROM pawl.node WHERE id = $1;
-
 -- node_lease: The lease runs on, for who has no connection to be known by.
 UPDATE pawl.node SET lease_until = clock_timestamp() + interval '5 seconds' WHERE id = $1;
 
