@@ -3,6 +3,10 @@
 from typing import Final
 
 STORE_CODES: Final[dict[str, tuple[str, str]]] = {
+    "node.store": (
+        "Several nodes were asked for on a store that one process owns.",
+        "Use --db postgresql://..., or one process.",
+    ),
     "store.batch": (
         "A commit does not fit together: a defect of Pawl. Nothing was written.",
         "Report it with the log.",

@@ -78,7 +78,7 @@ class Process:
 
     def wait_ready(self) -> "Process":
         """Until it serves."""
-        assert self.ready.wait(50), self.lines
+        assert self.ready.wait(120), self.lines
         assert any("is ready" in line for line in self.lines), self.lines
         return self
 
@@ -102,6 +102,7 @@ class Process:
             self.child.kill()
             self.child.wait()
             self.thread.join(10)
+            self.child.stderr.close()
 
 
 def folder_for(path: Path) -> Path:
@@ -128,7 +129,7 @@ def start(url: str, folder: Path, first: int, count: int) -> None:
         store.close()
 
 
-def until(holds, seconds=60.0):
+def until(holds, seconds=120.0):
     """Wait until something holds, as it will."""
     end, pause = time.monotonic() + seconds, threading.Event()
     while not holds():

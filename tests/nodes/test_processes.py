@@ -11,6 +11,7 @@ from tests.nodes.kit import PAWL, Process, Seen, folder_for, start, until
 from tests.store.postgres_kit import Line
 
 COUNT = 2_000
+pytestmark = pytest.mark.timeout(400)  # processes, and leases of seconds, on a busy machine
 
 
 @contextmanager
@@ -90,6 +91,7 @@ def test_one_command_runs_several_nodes(postgres, tmp_path):
     seen = Seen(postgres, url)
     crew = Process(folder_for(tmp_path), url, postgres.url, "--processes", "2")
     try:
+        crew.wait_ready()
         until(lambda: sorted(seen.shares().values()) == [16, 16])
         pids = [line.rsplit("pid ", 1)[1].rstrip(")\n") for line in crew.lines if "ready" in line]
         start(url, tmp_path, 0, 100)

@@ -29,7 +29,13 @@ LEAVE_S: Final = 10.0  # to hand over
     "nodes, on any number of machines, share a PostgreSQL store; on SQLite there is one."
 )
 @click.argument("paths", nargs=-1, metavar="[FILES]...")
-@click.option("--processes", type=click.IntRange(1, PROCESSES_MAX), default=1, show_default=True)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, PROCESSES_MAX),
+    default=1,
+    show_default=True,
+    help="How many nodes, each a process.",
+)
 @click.option("--nats", envvar="PAWL_NATS", metavar="URL", help="NATS.", show_envvar=True)
 @click.option("--worker", "workers", multiple=True, metavar="MODULE", help="Steps to run here.")
 def command(

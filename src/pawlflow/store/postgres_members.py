@@ -35,6 +35,7 @@ class Members:
         self._ended = False
         self._wake = Wake()
         self._telling = True  # that it has come
+        self._well = True  # may it say that it is alive?
         self._db: Connection | None = self._connect()
         own.put(self._db)
         self._thread = threading.Thread(target=self._work, name="pawl-node", daemon=True)
@@ -91,7 +92,7 @@ class Members:
         if self._telling:
             self._telling = False
             self._notify(db)
-        [(steady, others, until, owners)] = run(db, own.sql["node_view"], (self.node,))
+        steady, others, until, owners = own.view(db, renew=self._well)
         view = View(
             node=self.node,
             members=(self.node, *others),
@@ -99,8 +100,7 @@ class Members:
             steady=steady,
             began=began,
         )
-        if self._told(view):
-            own.put(db)
+        self._well = self._told(view)
         left = RENEW_S if until is None else max(0.0, until) + LATE_S
         return min(RENEW_S, left)
 

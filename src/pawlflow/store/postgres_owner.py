@@ -16,7 +16,7 @@ from pawlflow.store.postgres_link import Connection, run
 from pawlflow.store.postgres_pokes import PooledError, PostgresPokes
 from pawlflow.store.postgres_rows import ints
 from pawlflow.store.postgres_url import Where, scrubbed
-from pawlflow.store.rows import shard_of
+from pawlflow.store.rows import Row, shard_of
 
 log = logging.getLogger("pawl.store")
 
@@ -63,8 +63,12 @@ class Ownership:
 
     def put(self, db: Connection) -> None:
         """Say who this is, and that it is alive."""
-        said = f"{os.getpid()} on {socket.gethostname()}"
-        run(db, self.sql["node_put"], (self.node, self.lock, said, self.shares))
+        run(db, self.sql["node_put"], (self.node, self.lock, whoami(), self.shares))
+
+    def view(self, db: Connection, *, renew: bool) -> Row:
+        """Look at the nodes, and say with the same breath that this one is alive."""
+        [row] = run(db, self.sql["node_view"], (self.node, self.lock, whoami(), renew))
+        return row
 
     def release(self, db: Connection, shards: Sequence[int]) -> None:
         """Somebody else may have these."""
@@ -113,6 +117,11 @@ class Ownership:
             return None
         self.pokes = pokes
         return pokes
+
+
+def whoami() -> str:
+    """The process, as people know it."""
+    return f"{os.getpid()} on {socket.gethostname()}"
 
 
 def facts_of(db: Connection, sql: dict[str, str], where: Where) -> dict[str, Any]:

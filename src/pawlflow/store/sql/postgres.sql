@@ -49,8 +49,12 @@ INSERT INTO pawl.node (id, lock, said, lease_until, shares)
 VALUES ($1, $2, $3, clock_timestamp() + interval '5 seconds', $4)
 ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until;
 
--- node_view: Was the lease of this node running, who is alive and shares, until when at least, and
--- who of those alive owns which shard?
+-- node_view: Say that this node is alive, unless it is not sure. Was its lease running, who else is
+-- alive and shares, until when at least, and who of those alive owns which shard?
+WITH renewed AS (
+  INSERT INTO pawl.node (id, lock, said, lease_until, shares)
+  SELECT $1, $2, $3, clock_timestamp() + interval '5 seconds', true WHERE $4::boolean
+  ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until)
 SELECT EXISTS (SELECT 1 FROM pawl.node_alive WHERE id = $1),
   ARRAY(SELECT id FROM pawl.node_alive WHERE shares AND id <> $1 ORDER BY id),
   (SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8
