@@ -124,7 +124,7 @@ def ids_of(node, count, prefix="i"):
     return [next(found) for _ in range(count)]
 
 
-@pytest.mark.req("R150")
+@pytest.mark.req("R151")
 def test_a_node_that_comes_gets_its_share(url, path):
     """And when it leaves, the one that stays has everything again."""
 
@@ -140,7 +140,7 @@ def test_a_node_that_comes_gets_its_share(url, path):
     asyncio.run(run())
 
 
-@pytest.mark.req("R150")
+@pytest.mark.req("R151")
 def test_what_is_for_another_node_reaches_it(url, path):
     """Starts, signals, refusals and results, through a node that does not own the instance."""
 

@@ -41,7 +41,7 @@ def check(seen, url, count):
     assert told.returncode == 0, told.stdout + told.stderr
 
 
-@pytest.mark.req("R150", "R151", "R152")
+@pytest.mark.req("R151", "R143")
 def test_three_nodes_are_killed_put_to_sleep_and_cut_off(postgres, tmp_path):
     """One after the other, under 2,000 instances: the rest goes on; who wakes writes nothing."""
     url = postgres.fresh()
@@ -66,7 +66,7 @@ def test_three_nodes_are_killed_put_to_sleep_and_cut_off(postgres, tmp_path):
     check(seen, url, COUNT)
 
 
-@pytest.mark.req("R150")
+@pytest.mark.req("R151")
 def test_a_node_that_leaves_hands_over_at_once(postgres, tmp_path):
     """Its shards are the other's before it has ended, and nothing waits for a lease."""
     url = postgres.fresh()
