@@ -50,12 +50,14 @@ class Follower:
         models: ReadModels,
         uuid_of: UuidOf,
         *,
+        page: int = PAGE,
         folded_max: int = FOLDED_MAX,
         rest: Callable[[float], object] = time.sleep,
     ) -> None:
         self.store = store
         self.models = models
         self.uuid_of = uuid_of
+        self.page = page
         self.folded_max = folded_max
         self.rest = rest
         self.folded: OrderedDict[Ref, Folding] = OrderedDict()  # least recently used first
@@ -82,7 +84,7 @@ class Follower:
         for shard, standing in wanted.items():
             until = standing.seq
             mark = self.begun(standing)
-            while going() and mark.seq < until:
+            while mark.seq < until and going():
                 before = mark.seq
                 mark = self.write_page(mark)
                 done = max(done + mark.seq - before, 0)
@@ -115,7 +117,7 @@ class Follower:
 
     def write_page(self, mark: Mark) -> Mark:
         """Read some frames and write their rows; gives the watermark as it is then."""
-        page = self.models.page(mark.shard, mark.seq, PAGE)
+        page = self.models.page(mark.shard, mark.seq, self.page)
         if page is None:
             place = f"the journal of shard {mark.shard}"
             raise StoreError("store.gap", f"{place} has no frame after sequence {mark.seq}")
