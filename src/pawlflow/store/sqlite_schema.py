@@ -3,7 +3,9 @@
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Final
+from weakref import WeakSet
 
 import apsw
 
@@ -28,6 +30,8 @@ CHECKPOINT_PAGES: Final = 10_000
 CACHE_KIB: Final = 32 * 1024  # SQLite's own 2 MiB cost 8 % in pages that are read again
 LOG_BYTES_MAX: Final = 64 * 1024 * 1024  # what is left of the log file after a long reader
 _MAGIC: Final = b"SQLite format 3\x00"
+_OPENED: Final = WeakSet[apsw.Connection]()  # stores that this process has open, or had
+_OPENED_LOCK: Final = Lock()
 
 
 def opened(
@@ -49,6 +53,8 @@ def opened(
         try:
             bring_up(db, path, migrations, owning)
             _tune(db, path)
+            with _OPENED_LOCK:
+                _OPENED.add(db)
         except BaseException:
             db.close()
             raise
@@ -81,8 +87,16 @@ def check_header(path: Path) -> None:
 
 
 def _stranger(path: Path) -> str:
-    """What a file is if it is not ours; nothing if it is, or is not there, or is empty."""
+    """What a file is if it is not ours; nothing if it is, or is not there, or is empty.
+
+    A file that this process has open is not looked into: closing it would give back every lock that
+    SQLite holds on it here, and another process could take the log away under our hands.
+    """
     try:
+        with _OPENED_LOCK:
+            known = list(_OPENED)
+        if any(_is_of(db, path) for db in known):
+            return ""
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
@@ -97,6 +111,14 @@ def _stranger(path: Path) -> str:
     if application == APPLICATION_ID:
         return ""
     return f"a database of another application (id {application})"
+
+
+def _is_of(db: apsw.Connection, path: Path) -> bool:
+    """Is this a connection to the file, and open?"""
+    try:
+        return path.samefile(db.filename)
+    except (OSError, apsw.ConnectionClosedError):
+        return False
 
 
 def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
