@@ -5,7 +5,16 @@ import pytest
 from tests.views.kit import Books
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def pytest_generate_tests(metafunc):
+    """Each test on SQLite; on a server daily where that is another path, the rest by night."""
+    if "url" in metafunc.fixturenames:
+        daily = metafunc.definition.get_closest_marker("req") is not None
+        marks = [] if daily else [pytest.mark.slow]
+        stores = ["sqlite", pytest.param("postgres", marks=marks)]
+        metafunc.parametrize("url", stores, indirect=True)
+
+
+@pytest.fixture
 def url(request, tmp_path):
     """A store of this test."""
     if request.param == "sqlite":

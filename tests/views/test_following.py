@@ -154,8 +154,11 @@ def test_rows_of_another_journal_are_built_again(books):
     books.follower().catch_up()
     expected = books.rows()
     change(books.url, "UPDATE read_mark SET seq = seq + 1 WHERE seq > 0 AND shard % 2 = 0")
-    change(books.url, "UPDATE read_mark SET hash = (SELECT hash FROM shard WHERE id = 31), "
-                      "seq = seq - 1 WHERE seq > 0 AND shard % 2 = 1")
+    change(
+        books.url,
+        "UPDATE read_mark SET hash = (SELECT hash FROM shard WHERE id = 31), "
+        "seq = seq - 1 WHERE seq > 0 AND shard % 2 = 1",
+    )
     change(books.url, "UPDATE read_instance SET status = 'of another'")
 
     again = books.follower()

@@ -95,7 +95,9 @@ def test_passwords_in_texts():
     veil = Veil(payload({"password": "s3cr", "pin": "123"}))
     url = "cannot reach postgresql://ann:pa55@db:5432/x"
     assert veil.text(url) == f"cannot reach postgresql://ann:{HIDDEN}@db:5432/x"
-    assert veil.text("sent Authorization: Bearer eyJhbGciOi") == f"sent Authorization: Bearer {HIDDEN}"
+    assert (
+        veil.text("sent Authorization: Bearer eyJhbGciOi") == f"sent Authorization: Bearer {HIDDEN}"
+    )
     assert veil.text("see http://host/a:b@c") == "see http://host/a:b@c"
     assert veil.text("s3cr, 123, a\0b") == f"{HIDDEN}, 123, a\ufffdb"  # too short to be found
 
