@@ -30,19 +30,16 @@ def test_rows_are_built_checked_and_mended(place):
     assert ask(
         place, "SELECT id, state, current_step_index, step_count FROM workflow_instance ORDER BY id"
     ) == [("o-1", "completed", 2, 2), ("o-2", "failed", 0, 2)]
-    assert place.told("rebuild", "--check") == {
-        **{"same": True, "instances": 2, "steps": 3, "behind": 0, "difference": None}
-    }
+    fine = {"same": True, "instances": 2, "steps": 3, "behind": 0, "difference": None}
+    assert place.told("rebuild", "--check") == fine
     assert place.pawl("rebuild", "--check").stdout == (
         "SAME 2 instances, 3 steps, as the journal gives them\n"
     )
 
     ask(place, "UPDATE read_step SET state = 'completed' WHERE error_message <> ''")
     found = place.told("rebuild", "--check", exits=5)["difference"]
-    assert found == {
-        **{"instance": "o-2", "tenant": "default", "step": "charge", "column": "state"},
-        **{"kept": "completed", "journal": "failed"},
-    }
+    where = {"instance": "o-2", "tenant": "default", "step": "charge", "column": "state"}
+    assert found == {**where, "kept": "completed", "journal": "failed"}
     said = place.pawl("rebuild", "--check")
     words = "o-2 charge: state is 'completed', and the journal gives 'failed' [views.different]"
     assert (said.exit_code, said.stdout) == (5, f"DIFFERENT {words}\n")

@@ -1,4 +1,4 @@
-"""Rows follow the journal: live or rebuilt, killed or not, they come out the same, on both stores."""
+"""Rows follow the journal: live or rebuilt, killed or not, they come out the same."""
 
 import signal
 import subprocess
@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pawlflow.effects.headers import instance_uuid
 from pawlflow.projections.comparing import Comparison
 from pawlflow.store.port import StoreError
-from pawlflow.effects.headers import instance_uuid
 from tests.views.kit import EVERYTHING, Books, change, live_through
 
 SOME = EVERYTHING[:4]

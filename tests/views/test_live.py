@@ -177,7 +177,7 @@ def test_a_rebuild_beside_an_engine_at_work(tmp_path):
 
 
 def test_following_costs_what_is_new(tmp_path):
-    """An instance that goes on is not read again, and of its rows only those touched are written."""
+    """Nothing that was read is read again, and a look that finds nothing is one question."""
     url = f"sqlite:///{tmp_path}/pawl.db"
     run(start_many(url, tmp_path, 50))
     books = Books(url)

@@ -126,7 +126,8 @@ FLOW = """
       run: http.call
       with:
         token: {$secret: deploy-key}
-        headers: {Authorization: {$secret: deploy-key}, X-Card: "${ input.card }", To: "${ input.to }"}
+        headers:
+          {Authorization: {$secret: deploy-key}, X-Card: "${ input.card }", To: "${ input.to }"}
       undo: {run: http.undo, with: {token: {$secret: deploy-key}, card: "${ input.card }"}}
     - {name: give, run: give.away, with: {key: {$secret: deploy-key}}, dependsOn: [call]}
 """
@@ -173,7 +174,7 @@ def test_no_value_is_in_any_table(store, tmp_path, request):
 
 
 def test_a_large_input_marks_too(tmp_path):
-    """It is kept apart from the journal and not in the rows; what it marks is hidden all the same."""
+    """It is kept apart, and not in the rows; what it marks is hidden all the same."""
     body = """
   steps:
     - {name: use, run: use.it, with: {said: "with ${ input.password }"}}

@@ -1,7 +1,7 @@
 """`pawl rebuild`: the rows behind the SQL views, built from the journal, or held against it."""
 
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 import msgspec
@@ -12,6 +12,8 @@ from pawlflow.cli.screen import progress_bar
 from pawlflow.cli.session import Session, reading, session
 from pawlflow.projections.comparing import Compared
 from pawlflow.readmodels import compare, rebuild
+
+DIFFERENT: Final = "views.different"
 
 
 @click.command(help="Build the SQL views of instances and steps again, from the journal.")
@@ -55,6 +57,6 @@ def print_report(report: Compared) -> None:
     if report.difference is None:
         click.echo(f"{same_mark()} {looked}, as the journal gives them")
     else:
-        click.echo(f"{different_mark()} {report.difference.words} [views.different]")
+        click.echo(f"{different_mark()} {report.difference.words} [{DIFFERENT}]")
     if report.behind:
         click.echo(f"  {count(report.behind, 'turn')} of the journal not in them yet")
