@@ -4,12 +4,17 @@ import pytest
 
 from tests.views.kit import Books
 
+DAILY = {
+    "test_rows_followed_live_and_rows_rebuilt_are_the_same",
+    "test_of_two_who_follow_one_shard_only_one_writes_a_page",
+    "test_an_engine_keeps_them_fresh_if_it_is_told_to",
+}
+
 
 def pytest_generate_tests(metafunc):
     """Each test on SQLite; on a server daily where that is another path, the rest by night."""
     if "url" in metafunc.fixturenames:
-        daily = metafunc.definition.get_closest_marker("req") is not None
-        marks = [] if daily else [pytest.mark.slow]
+        marks = [] if metafunc.definition.name in DAILY else [pytest.mark.slow]
         stores = ["sqlite", pytest.param("postgres", marks=marks)]
         metafunc.parametrize("url", stores, indirect=True)
 

@@ -76,26 +76,17 @@ class PostgresReadModels:
 
     def page(self, shard: int, after: int, entries: int) -> Page | None:
         """Some frames of a shard."""
-
-        def work(db: Connection) -> Page | None:
-            with one_moment(db, self.cell_sql["plainly"]):
-                rows = run(db, self.sql["page"], (position(shard, after + 1), entries))
-            return page_of(rows) if rows else None
-
-        return self.link.read("tables frame and entry", work)
+        rows = self.by_index(self.sql["page"], position(shard, after + 1), entries)
+        return page_of(rows) if rows else None
 
     def cells(self, refs: Sequence[Ref]) -> dict[Ref, Head]:
         """The cells with these numbers."""
-
-        def work(db: Connection) -> list[Head]:
-            with one_moment(db, self.cell_sql["plainly"]):
-                return [head_of(row) for row in run(db, self.cell_sql["heads_at"], (ints(refs),))]
-
-        return {head.ref: head for head in self.link.read("table cell", work)} if refs else {}
+        rows = self.by_index(self.cell_sql["heads_at"], ints(refs)) if refs else []
+        return {head.ref: head for head in map(head_of, rows)}
 
     def turns(self, shard: int, generation: int, refs: Sequence[Ref]) -> dict[Ref, int]:
         """As of which turn these are."""
-        return dict(self.all("turns", ints(refs), generation))
+        return dict(self.by_index(self.sql["turns"], ints(refs), generation))
 
     def write(
         self, before: Mark, after: Mark, instances: Sequence[InstanceRow], steps: Sequence[StepRow]
@@ -171,12 +162,22 @@ class PostgresReadModels:
         """Every row of one statement."""
         return self.link.read(f"statement {name}", lambda db: run(db, self.sql[name], values))
 
+    def by_index(self, sql: str, *values: Any) -> list[Row]:
+        """The same of a statement that must follow an index, however new it is."""
+
+        def work(db: Connection) -> list[Row]:
+            with one_moment(db, self.cell_sql["plainly"]):
+                return run(db, sql, values)
+
+        return self.link.read("the read models", work)
+
     def writing(self, work: Callable[[Connection], T]) -> T:
         """A transaction whose answer does not wait for the disk."""
 
         def whole(db: Connection) -> T:
             with db.transaction():
                 run(db, self.sql["lightly"])
+                run(db, self.cell_sql["plainly"])
                 return work(db)
 
         return self.link.write("writing the read models", whole)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -30,7 +30,8 @@ CHECKPOINT_PAGES: Final = 10_000
 CACHE_KIB: Final = 32 * 1024  # SQLite's own 2 MiB cost 8 % in pages that are read again
 LOG_BYTES_MAX: Final = 64 * 1024 * 1024  # what is left of the log file after a long reader
 _MAGIC: Final = b"SQLite format 3\x00"
-_OPENED: Final = WeakSet[apsw.Connection]()  # stores that this process has open, or had
+_Identity = tuple[int, int]  # of a file, whatever its name: device and inode
+_OPENED: Final = WeakKeyDictionary[apsw.Connection, _Identity]()  # of this process; some closed
 _OPENED_LOCK: Final = Lock()
 
 
@@ -54,7 +55,7 @@ def opened(
             bring_up(db, path, migrations, owning)
             _tune(db, path)
             with _OPENED_LOCK:
-                _OPENED.add(db)
+                _OPENED[db] = _identity(path)
         except BaseException:
             db.close()
             raise
@@ -94,8 +95,9 @@ def _stranger(path: Path) -> str:
     """
     try:
         with _OPENED_LOCK:
-            known = list(_OPENED)
-        if any(_is_of(db, path) for db in known):
+            known = list(_OPENED.items())
+        here = _identity(path)
+        if any(identity == here and _is_open(db) for db, identity in known):
             return ""
         with path.open("rb") as file:
             head = file.read(100)
@@ -113,12 +115,19 @@ def _stranger(path: Path) -> str:
     return f"a database of another application (id {application})"
 
 
-def _is_of(db: apsw.Connection, path: Path) -> bool:
-    """Is this a connection to the file, and open?"""
+def _identity(path: Path) -> _Identity:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _is_open(db: apsw.Connection) -> bool:
+    """Is it open still? One that is busy on another thread is."""
     try:
-        return path.samefile(db.filename)
-    except (OSError, apsw.ConnectionClosedError):
+        return bool(db.filename)
+    except apsw.ConnectionClosedError:
         return False
+    except apsw.ThreadingViolationError:
+        return True
 
 
 def version_of(db: apsw.Connection, path: Path, newest: int) -> int:

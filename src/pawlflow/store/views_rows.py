@@ -18,7 +18,10 @@ def page_of(rows: Sequence[Row]) -> Page:
     first, last = rows[0], rows[-1]
     entries = [entry_of(row[5:]) for row in rows]
     if len(entries) != last[1] - first[0] + 1:
-        raise ValueError(f"{len(entries)} entries from {first[0]} to {last[1]} are there")
+        what = f"{len(entries)} entries from {first[0]} to {last[1]} are there"
+        raise StoreError(
+            "store.gap", f"the journal has a gap: {what}; `pawl doctor` lists the damage"
+        )
     return Page(prev=first[2], seq=last[1], hash=last[3], at=last[4], entries=entries)
 
 
