@@ -37,6 +37,7 @@ from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
+from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
@@ -81,6 +82,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        read_models: bool = False,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -95,6 +97,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.trouble: Stopped | None = None
         self.ended: Callable[[], object] = lambda: None  # is told when nothing more can happen
         self.services = Services(nats)  # who carries out what no function here does
+        self.read_models = read_models  # are the rows of the SQL views kept fresh?
+        self.following: ReadModelWorker | None = None
 
     # Coming and going
 
@@ -121,6 +125,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         try:
             await self.take_part()
             await self.services.open(self, connect_bus)  # before anything is offered
+            if self.read_models:
+                self.following = follow(self.url)
         except PawlError:
             await self.close()
             raise
@@ -152,6 +158,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         await self.registry.close()
         self.watched.close()
         await self.driver.close()
+        if self.following is not None:
+            await asyncio.to_thread(self.following.stop)
+            self.following = None
         self.wake_all(PawlError("engine.closed", "the engine was closed; the instance goes on"))
         self.reader.close()
         self.store.close()

@@ -13,13 +13,14 @@ from typing import Any, Final
 from pawlflow.app import engine_on
 from pawlflow.elsewhere import Elsewhere
 from pawlflow.engine import outcomes
-from pawlflow.engine.actions import Reply, Stopped
+from pawlflow.engine.actions import Notify, Reply, Stopped
 from pawlflow.engine.drivers import Engine
 from pawlflow.engine.node import Share, share_of
 from pawlflow.engine.places import shard_of, shard_of_address
 from pawlflow.engine.shard import Shards
 from pawlflow.hosting import Hosted
 from pawlflow.model.ids import CellId, InstanceId, Tenant
+from pawlflow.readmodels import ReadModelWorker
 from pawlflow.runs import NOTHING, Closed
 from pawlflow.starts import key_for
 from pawlflow.store.port import SHARDS, Address, Mail, ShardHead, StoreError
@@ -28,6 +29,8 @@ from pawlflow.trouble import NotFound, PawlError
 
 log = logging.getLogger("pawl.node")
 LOOK_S: Final = (0.02, 1.0)  # between two looks at an instance of another node
+FOLLOW_S: Final = 0.2  # after a commit the rows of SQL views are looked after
+LOOK_SELDOM_S: Final = 10.0  # and that often if nothing happens: commits of others are theirs
 STUCK_S: Final = 10.0  # a loop that does not answer for so long is no engine any more
 DRAWN_MAX: Final = 1_000  # ids tried for one that is this node's own
 
@@ -35,8 +38,11 @@ DRAWN_MAX: Final = 1_000  # ids tried for one that is this node's own
 class Node(Hosted):
     """An engine among others on one store."""
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, *, read_models: bool = False, **options: Any) -> None:
         super().__init__(url, **{"driver": "thread"} | options)
+        self.rows = ReadModelWorker(url, lambda: self.held, every_s=LOOK_SELDOM_S)
+        self.shows_rows = read_models
+        self.looking: asyncio.TimerHandle | None = None
         self.membership: Membership | None = None
         self.elsewhere: Elsewhere
         self.move: asyncio.Task[None]
@@ -73,6 +79,20 @@ class Node(Hosted):
         driver.engine.mailed = self.poke_others
         self.membership = await driver.ask(lambda: self.shared.join(told))
         await self.settled.wait()
+        if self.shows_rows:
+            await asyncio.to_thread(self.rows.start)
+
+    def notify(self, action: Notify) -> None:
+        """Wake those who wait; the rows of the SQL views follow a moment later."""
+        super().notify(action)
+        if self.shows_rows and self.looking is None:
+            loop = asyncio.get_running_loop()
+            self.looking = loop.call_later(FOLLOW_S, self.follow)
+
+    def follow(self) -> None:
+        """There is something new for the SQL views."""
+        self.looking = None
+        self.rows.poke()
 
     async def close(self) -> None:
         """Hand everything over to the other nodes, and stop."""
@@ -81,6 +101,7 @@ class Node(Hosted):
         self.leaving = True
         if self.membership is not None:
             await self.services.close()
+            await asyncio.to_thread(self.rows.stop)
             while self.moving:
                 await asyncio.wait([self.move])
             self.let_go(tuple(self.core.heads), "this node leaves")

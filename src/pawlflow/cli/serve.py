@@ -37,11 +37,17 @@ LEAVE_S: Final = 10.0  # to hand over
     help="How many nodes, each a process.",
 )
 @click.option("--nats", envvar="PAWL_NATS", metavar="URL", help="NATS.", show_envvar=True)
+@click.option(
+    "--read-models/--no-read-models",
+    default=None,
+    help="Keep the SQL views fresh; default on PostgreSQL.",
+)
 @click.option("--worker", "workers", multiple=True, metavar="MODULE", help="Steps to run here.")
 def command(
     paths: tuple[str, ...],
     processes: int,
     nats: str | None,
+    read_models: bool | None,
     workers: tuple[str, ...],
     **options: Any,
 ) -> None:
@@ -56,7 +62,7 @@ def command(
     with told(here):
         if processes > 1 and CHILD not in os.environ:
             sys.exit(asyncio.run(Crew(processes).serve()))
-        engine = engine_of(here, nats)
+        engine = engine_of(here, nats, read_models=read_models)
         for path in paths:
             engine.load(path)
         for module in workers:
@@ -64,10 +70,17 @@ def command(
         sys.exit(asyncio.run(serve(here, engine)))
 
 
-def engine_of(here: Session, nats: str | None) -> Hosted:
+def engine_of(here: Session, nats: str | None, *, read_models: bool | None) -> Hosted:
     """A node, or the one engine of a file."""
-    kind = Node if is_postgres(here.url) else Hosted
-    return kind(here.url, tenant=here.tenant, driver="thread", nats=nats, by="serve")
+    shared = is_postgres(here.url)
+    return (Node if shared else Hosted)(
+        here.url,
+        tenant=here.tenant,
+        driver="thread",
+        nats=nats,
+        by="serve",
+        read_models=shared if read_models is None else read_models,
+    )
 
 
 async def serve(here: Session, engine: Hosted) -> int:
