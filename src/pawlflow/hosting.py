@@ -219,6 +219,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """
         whose = Tenant(tenant or self.tenant)
         key = key_for(self.clock, whose, id)
+        workflow = self.named(workflow)
         if is_built(workflow):
             plan = self.kept_plan(workflow, input, (whose, key))
             existing = plan is not None
@@ -258,7 +259,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         at: Moment | None = None,
     ) -> AsyncIterator[Started]:
         """The same, each answer as it comes: for more starts than anybody wants to keep."""
-        whose = Tenant(tenant or self.tenant)
+        whose, workflow = Tenant(tenant or self.tenant), self.named(workflow)
         if is_built(workflow):
             begin = partial(self.start, workflow, tenant=tenant, by=by, at=at)
             answers = start_each(self, whose, begin, inputs)

@@ -14,6 +14,7 @@ from pawlflow.effects.headers import INSTANCE_NAME as INSTANCE_NAME
 from pawlflow.effects.headers import STEP_ID as STEP_ID
 from pawlflow.effects.headers import TENANT as TENANT
 from pawlflow.effects.headers import instance_uuid
+from pawlflow.model.codec import hash_of
 from pawlflow.model.failure import FailureClass
 from pawlflow.model.ids import StepKey
 from pawlflow.model.intents import Call
@@ -26,6 +27,8 @@ COMMAND: Final = re.compile(r"(?!workflow\.)[a-z][A-Za-z0-9_-]*\.v[0-9]+(\.[A-Za
 COMPLETED: Final = "workflow.v1.events.step-completed"
 START: Final = "workflow.v1.start"
 CANCEL_INSTANCE: Final = "workflow.v1.instances.cancel"
+SIGNAL: Final = "workflow.v1.instances.signal"
+EMIT: Final = "workflow.v1.emit"
 LIST: Final = "workflow.v1.instances.list"
 STEPS: Final = "workflow.v1.instances.steps"
 DEFINITIONS: Final = "workflow.v1.definitions.list"
@@ -132,6 +135,16 @@ def headers_of(call: Call, trace: str) -> dict[str, str]:
 def body_of(call: Call) -> bytes:
     """The parameters of a step, as JSON; a secret is a reference there."""
     return msgspec.json.encode(call.params.value)
+
+
+def correlated_id(tenant: str, workflow: str, correlation: str) -> str:
+    """The id of the one instance that a request is for: asked again, it is the same.
+
+    A UUID, made of who asks, for which workflow, and by which correlation id.
+    """
+    raw = bytearray(hash_of("pawl.correlated-id.1", tenant, workflow, correlation)[:16])
+    raw[6], raw[8] = raw[6] & 0x0F | 0x80, raw[8] & 0x3F | 0x80
+    return str(UUID(bytes=bytes(raw)))
 
 
 def error_told(code: str, message: str) -> bytes:
