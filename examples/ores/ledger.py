@@ -11,21 +11,20 @@ SELECT table_schema AS service, table_name AS name FROM information_schema.table
 WHERE table_schema = ANY(%s) AND table_name NOT IN ('change', 'pawl_worker_commands')
 ORDER BY array_position(%s, table_schema::text), table_name
 """
+CHANGES = "SELECT step_id::text, instance, action, result, xact::text FROM {}.change"
 HIDDEN = ("salt", "password")
 
 
 def changes_of(database: str, instance: str | None = None) -> list[dict[str, Any]]:
     """What services did, in the order in which the database saw it; of one instance, or all."""
-    parts = [
-        f"SELECT '{each}' AS service, step_id::text, instance, action, result, xact"
-        f" FROM {each}.change"
-        for each in SERVICES
-    ]
-    query = f"SELECT * FROM ({' UNION ALL '.join(parts)}) every ORDER BY xact"
+    rows: list[dict[str, Any]] = []
     with psycopg.connect(database, row_factory=dict_row) as db:
-        rows = db.execute(query).fetchall()
-    fine = [each for each in rows if instance is None or each["instance"] == instance]
-    return [{key: each[key] for key in each if key != "xact"} for each in fine]
+        for each in SERVICES:
+            if db.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (each,)).fetchone():
+                rows += [{"service": each, **row} for row in db.execute(CHANGES.format(each))]
+    wanted = [each for each in rows if instance is None or each["instance"] == instance]
+    ordered = sorted(wanted, key=lambda each: int(each["xact"]))
+    return [{key: each[key] for key in each if key != "xact"} for each in ordered]
 
 
 def tables_of(database: str) -> dict[str, dict[str, list[dict[str, Any]]]]:
