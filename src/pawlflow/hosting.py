@@ -217,9 +217,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
         With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
         """
+        workflow = self.named(workflow)
         whose = Tenant(tenant or self.tenant)
         key = key_for(self.clock, whose, id)
-        workflow = self.named(workflow)
         if is_built(workflow):
             plan = self.kept_plan(workflow, input, (whose, key))
             existing = plan is not None

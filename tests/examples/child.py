@@ -82,28 +82,31 @@ LABELS: dict[str, Callable[[Fuse], None]] = {
 }
 
 
-class Counted(Fuse):
-    """Lets nobody die, and knows how often it was passed."""
+class Life(Fuse):
+    """Counts passages from the start of the instance on; dies at one of them, or at none."""
 
-    def __init__(self) -> None:
-        super().__init__(0)
+    def __init__(self, passages: int = 0) -> None:
+        super().__init__(passages)
+        self.begun = False
+        self.passed = 0
 
-    @property
-    def passed(self) -> int:
-        """How often."""
-        return -self.left
+    def pass_by(self, *_: object) -> None:
+        """One passage; those of an engine that is opened do not count."""
+        if self.begun:
+            self.passed += 1
+            super().pass_by()
 
 
 async def live(spec: Spec) -> None:
     """Start the instance, or find it started, and wait for its end."""
+    fuses = {spec.label: Life(spec.passages)} if spec.label else {each: Life() for each in LABELS}
+    for label, fuse in fuses.items():
+        LABELS[label](fuse)
     pawl = Pawl(spec.database, nats=spec.nats)
     pawl.load(*FLOWS)
     async with pawl:
-        counted = {label: Counted() for label in LABELS if not spec.label}
-        for label, fuse in counted.items():  # of a whole life, from its start on
-            LABELS[label](fuse)
-        if spec.label:
-            LABELS[spec.label](Fuse(spec.passages))
+        for fuse in fuses.values():
+            fuse.begun = True
         run = await pawl.start(spec.workflow, spec.given, id=spec.id)
         say("started")
         async for told in run.events():
@@ -115,7 +118,7 @@ async def live(spec: Spec) -> None:
             say("closed failed", failed.rollback)
         else:
             say("closed completed")
-        for label, fuse in counted.items():
+        for label, fuse in fuses.items():
             say("passed", fuse.passed, label)
 
 

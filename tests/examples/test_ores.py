@@ -157,6 +157,22 @@ def test_a_rollback_carries_the_ids_that_were_saved(pawl, stage):
     assert kept >= set(other.show()["steps"]["execute"]["result"]["saved"])
 
 
+@pytest.mark.req("R122", "R117")
+def test_an_undo_that_fails_is_not_hidden(pawl, stage):
+    """The rollback is partial, what it did not come to is told, and nothing is called undone."""
+    given = {"name": "keepers", "login": "root", "role": "boss"}
+    run, failed = ended(pawl, stage, "provision_parties", given, "partial-1")
+    assert failed.rollback == "partial"
+    shown = run.show()
+    undos = {name: each["undo"] for name, each in shown["steps"].items()}
+    assert undos == {"party": "pending", "account": "failed", "link": "none"}
+    assert shown["lens"]["ores"] == "failed"
+    assert actions(stage, run.id) == ["party keepers saved", "account root saved"]
+    told = run.history()[-2]
+    assert told["eventType"] == "WorkflowStepCompensationFailed"
+    assert "cannot be deleted" in told["payload"]["failure"]["message"]
+
+
 @pytest.mark.req("R93", "R192")
 def test_every_import_has_an_instance(pawl, stage):
     """Asked for over NATS; asked twice with one correlation id, it is one."""

@@ -85,6 +85,38 @@ def test_a_wait_of_days_keeps_nothing_open(lab, stage, services):
     assert figures == {"A": 40.0, "B": 40.0}
 
 
+def changed(path, title):
+    """The same workflow in a new release: without its last step, and with another name for one."""
+    text = path.read_text().replace("name: process", "name: digest")
+    text = text.replace("steps.process.", "steps.digest.").replace("[process]", "[digest]")
+    assert "finalise" in text
+    whole = text[: text.index("    - name: finalise")] + text[text.index("  output:") :]
+    title.write_text(whole)
+    return title
+
+
+@pytest.mark.req("R69")
+def test_a_new_release_does_not_reshape_what_is_under_way(lab, stage, services, tmp_path):
+    """Published while the grid computes: the instance goes on as it began, the next is another."""
+    [path] = [each for each in FLOWS if each.stem == "report_execution"]
+
+    async def story():
+        async with lab:
+            old = await lab.start("report_execution", {**GIVEN, "title": "Oct"}, id="hours-4")
+            await lab.skip("1h")
+            lab.load(changed(path, tmp_path / "report_execution.yaml"))
+            new = await lab.start("report_execution", {**GIVEN, "title": "Nov"}, id="hours-5")
+            for run in (old, new):
+                batch = run.show()["steps"]["submit"]["result"]["batch"]
+                told = await asyncio.to_thread(closed_batch, services, batch)
+                await lab.signal(run.id, "grid.batch-closed", told)
+                await run.result()
+            assert completed(old.history())[-2:] == ["process", "finalise"]
+            assert completed(new.history())[-1:] == ["digest"]
+
+    asyncio.run(story())
+
+
 def test_a_batch_that_never_closes_is_given_up(lab, stage):
     """After 60 hours; the batch is cancelled first, then what was before it is taken back."""
 

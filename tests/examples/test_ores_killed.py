@@ -88,6 +88,7 @@ def untouched(stage, cradle):
         assert code == 0, said
         words = [line.split(maxsplit=2) for line in said if line.startswith("passed")]
         passages = {label: int(times) for _, times, label in words}
+        assert all(passages[label] for label in LABELS), passages
         found[way] = (facts(stage, id_), passages)
     return found
 
@@ -147,7 +148,7 @@ def test_killed_at_every_passage_of_every_point(stage, cradle, untouched, way, l
         kills += live(cradle, spec, label, nth)
         assert not live(cradle, spec)
         assert facts(stage, id_) == wanted, (label, nth)
-    assert kills >= passages[label] - 2  # others end a moment before the last
+    assert kills >= max(1, passages[label] - 2)  # others end a moment before the last
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ CREATE TABLE IF NOT EXISTS account_party (
 )
 """
 ROLES = ("owner", "trader", "viewer")
+KEPT = "root"  # somebody must be able to let others in
 tables = Tables("iam", ACCOUNTS, LINKS).make()
 worker = Worker(service="iam", memory=tables.url)
 
@@ -48,7 +49,10 @@ def delete_account(account: int, ctx: Context) -> None:
     """The account with this id is gone, whether or not it was there."""
 
     def work(db: Db) -> None:
-        db.execute("DELETE FROM account WHERE id = %s", (account,))
+        query = "DELETE FROM account WHERE id = %s RETURNING login"
+        gone = db.execute(query, (account,)).fetchone()
+        if gone is not None and gone["login"] == KEPT:
+            raise Terminal(f"the account {KEPT} cannot be deleted")
 
     tables.once(ctx, f"account {account} deleted", work)
 
