@@ -120,7 +120,9 @@ def test_a_provisioning_that_nobody_kills(untouched):
 
 @pytest.mark.req("R119", "R140", "R141", "R142", "R143", "R148")
 @pytest.mark.parametrize("way", GIVEN)
-@pytest.mark.parametrize("label", ["turn stepped", "turn committed"])
+@pytest.mark.parametrize(
+    "label", [pytest.param("turn stepped", marks=pytest.mark.slow), "turn committed"]
+)
 def test_killed_at_every_turn(stage, cradle, untouched, way, label):
     """Each engine comes one turn further than the one before, and dies as it commits it, or has."""
     id_ = f"{way}-{label[5:]}-x"
