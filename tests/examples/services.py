@@ -1,13 +1,14 @@
 """The services of the example, each a process of its own; what they import is paid for once.
 
-`python -m tests.examples.services NAME...` says which are ready. They end when its input does.
+`python -m tests.examples.services NAME...` says which are ready. They end when its input does, or
+with it, however it ends.
 """
 
 import asyncio
 import importlib
 import os
-import signal
 import sys
+import threading
 
 import nats
 import psycopg
@@ -19,9 +20,9 @@ import pawlflow.worker_postgres
 IMPORTED = (nats, psycopg, pawlflow.app, pawlflow.bus.nats, pawlflow.worker_postgres)
 
 
-def serve(name: str) -> None:
-    """Be one service, until somebody ends it."""
-    os.setpgid(0, 0)
+def serve(name: str, parent: int) -> None:
+    """Be one service, as long as there is a parent."""
+    threading.Thread(target=lambda: os._exit(len(os.read(parent, 1))), daemon=True).start()
     module = importlib.import_module(f"examples.ores.services.{name}")
     asyncio.run(module.main() if hasattr(module, "main") else alone(module.worker))
 
@@ -34,17 +35,19 @@ async def alone(worker: object) -> None:
 
 
 def main() -> None:
-    """Fork a process for each service."""
+    """Fork a process for each service; all of them read a pipe that only this one can write."""
+    parent, alive = os.pipe()
     children = []
     for name in sys.argv[1:]:
         child = os.fork()
         if child == 0:
-            serve(name)
-            os._exit(0)
+            os.close(alive)
+            serve(name, parent)
+            os._exit(1)
         children.append(child)
     sys.stdin.read()
+    os.close(alive)
     for child in children:
-        os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
 

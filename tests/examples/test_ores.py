@@ -105,7 +105,7 @@ def taken(pawl, stage):
             assert "taken" in str(failed) or "already" in str(failed), run.id
 
 
-@pytest.mark.req("R117", "R118", "R119", "R196", "R199")
+@pytest.mark.req("R112", "R113", "R114", "R116", "R117", "R118")
 @pytest.mark.parametrize("case", FAILING, ids=[f"{each[0]}-{each[2]}" for each in FAILING])
 def test_a_step_that_fails_is_followed_by_undos_last_first(pawl, stage, taken, case):
     """Each once, in reverse, one after the other; what was saved is gone by its saved id."""
@@ -138,7 +138,7 @@ def left(tables):
     return kept
 
 
-@pytest.mark.req("R117", "R192")
+@pytest.mark.req("R96", "R117", "R192")
 def test_a_rollback_carries_the_ids_that_were_saved(pawl, stage):
     """Also of an import that succeeded with warnings: trades of others are not touched."""
     other, _ = ended(pawl, stage, "ore_import", {**FILE, "file": "other.xml"}, "import-other")
@@ -157,7 +157,7 @@ def test_a_rollback_carries_the_ids_that_were_saved(pawl, stage):
     assert kept >= set(other.show()["steps"]["execute"]["result"]["saved"])
 
 
-@pytest.mark.req("R122", "R117")
+@pytest.mark.req("R81", "R115")
 def test_an_undo_that_fails_is_not_hidden(pawl, stage):
     """The rollback is partial, what it did not come to is told, and nothing is called undone."""
     given = {"name": "keepers", "login": "root", "role": "boss"}
@@ -173,7 +173,7 @@ def test_an_undo_that_fails_is_not_hidden(pawl, stage):
     assert "cannot be deleted" in told["payload"]["failure"]["message"]
 
 
-@pytest.mark.req("R93", "R192")
+@pytest.mark.req("R93", "R94", "R192")
 def test_every_import_has_an_instance(pawl, stage):
     """Asked for over NATS; asked twice with one correlation id, it is one."""
 
@@ -202,7 +202,7 @@ def test_every_import_has_an_instance(pawl, stage):
     assert set(of_each) <= known
 
 
-@pytest.mark.req("R96", "R144", "R145")
+@pytest.mark.req("R114", "R144", "R145")
 def test_commands_and_completions_that_come_again_change_nothing(pawl, stage):
     """Every message of a saga that was undone, once more; also to services without a memory."""
 
@@ -336,7 +336,7 @@ def test_the_tables_of_a_service_are_its_own():
     assert named.findall("UPDATE grid.batch SET told = true")
 
 
-@pytest.mark.req("R174")
+@pytest.mark.req("R44", "R230")
 def test_a_secret_is_nowhere_but_with_its_service(pawl, stage):
     """The journal, its payloads and every message have the reference alone."""
     ended(pawl, stage, "provision_parties", {**PARTY, "name": "sec", "login": "sec"}, "secret-1")
