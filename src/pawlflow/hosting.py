@@ -236,6 +236,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
         With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
         """
+        workflow = self.named(workflow)
         whose = Tenant(tenant or self.tenant)
         key = self.key_for(whose, id)
         if is_built(workflow):
@@ -281,7 +282,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         at: Moment | None = None,
     ) -> AsyncIterator[Started]:
         """The same, each answer as it comes: for more starts than anybody wants to keep."""
-        whose = Tenant(tenant or self.tenant)
+        whose, workflow = Tenant(tenant or self.tenant), self.named(workflow)
         if is_built(workflow):
             begin = partial(self.start, workflow, tenant=tenant, by=by, at=at)
             answers = start_each(self, whose, begin, inputs)
