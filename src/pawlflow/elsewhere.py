@@ -35,15 +35,20 @@ class Elsewhere:
         self.given: SimpleQueue[Forward | None] = SimpleQueue()
         self.waiting: dict[int, Forward] = {}  # by the number of its mail
         self.looks: dict[int, float] = {}  # how long it has been waited for
+        self.closed = False
         self.thread = threading.Thread(target=self.work, name="pawl-elsewhere", daemon=True)
         self.thread.start()
 
     def take(self, action: Forward) -> None:
         """An input for another node."""
-        self.given.put(action)
+        if self.closed:
+            self.refuse(action)
+        else:
+            self.given.put(action)
 
     def close(self) -> None:
         """Post what is there, and wait for no more answers."""
+        self.closed = True
         self.given.put(None)
         self.thread.join()
         self.store.close()
@@ -122,6 +127,11 @@ class Elsewhere:
         waiting, self.waiting, self.looks = self.waiting, {}, {}
         for each in waiting.values():
             self.settle(each, Rejected(code, message))
+
+    def refuse(self, action: Forward) -> None:
+        """It comes too late."""
+        if action.token is not None:
+            self.settle(action, Rejected("engine.closed", "the node was closed"))
 
     def settle(self, each: Forward, outcome: Accepted | Rejected) -> None:
         """Tell the caller."""
