@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -115,3 +116,27 @@ def test_a_file_has_one_node(tmp_path):
     assert told.returncode == 2
     assert error["code"] == "node.store"
     assert "postgresql://" in error["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.req("R151")
+def test_a_node_that_slept_for_half_a_minute_writes_nothing(postgres, tmp_path):
+    """Long after its lease: it wakes with shards in mind that another one owns, and lets go."""
+    url = postgres.fresh()
+    seen = Seen(postgres, url)
+    folder_for(tmp_path)
+    with nodes(tmp_path, url, url, work=postgres.url) as (asleep, awake):
+        until(lambda: sorted(seen.shares().values()) == [16, 16])
+        start(url, tmp_path, 0, 400)
+        until(lambda: seen.completed() > 20)
+
+        asleep.send(signal.SIGSTOP)
+        stopped = time.monotonic()
+        until(lambda: seen.shares() == {awake.node: 32})
+        until(lambda: time.monotonic() - stopped > 30)
+        asleep.send(signal.SIGCONT)
+        until(lambda: sorted(seen.shares().values()) == [16, 16])
+        until(lambda: seen.completed() == 400)
+
+        assert "another node has taken them over" in "".join(asleep.lines)
+    check(seen, url, 400)
