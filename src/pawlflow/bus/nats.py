@@ -12,7 +12,7 @@ from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
-from pawlflow.bus.port import Answered, BusError, Consumer, Heard, Stream
+from pawlflow.bus.port import Answered, BusError, BusFacts, Consumer, Echo, Heard, Stream
 
 log = logging.getLogger("pawl.nats")
 VERSION_MIN: Final = (2, 10)
@@ -210,6 +210,64 @@ class NatsBus:
         except GONE as error:
             raise lost(error) from error
 
+    # For who looks after it
+
+    async def facts(self) -> BusFacts:
+        """What the server is."""
+        found = self.client.connected_server_version
+        version = f"{found.major}.{found.minor}.{found.patch}"
+        try:
+            account = await self.js.account_info()
+        except GONE as error:
+            return BusFacts(version=version, streams=False, why=words_of(error))
+        return BusFacts(
+            version=version,
+            streams=True,
+            used=account.storage,
+            used_max=account.limits.max_storage,
+            message_max=self.client.max_payload,
+        )
+
+    async def stream_echo(self, stream: Stream) -> Echo | None:
+        """How a stream differs from what is asked for."""
+        try:
+            info = await self.js.stream_info(stream.name)
+        except NotFoundError:
+            return None
+        except GONE as error:
+            raise lost(error) from error
+        wrong = stream_differs(stream, info.config)
+        held = info.state
+        return Echo(name=stream.name, differs=wrong, waiting=held.messages, bytes=held.bytes)
+
+    async def consumer_echo(self, consumer: Consumer) -> Echo | None:
+        """How a consumer differs from what is asked for."""
+        try:
+            info = await self.js.consumer_info(consumer.stream, consumer.name)
+        except NotFoundError:
+            return None
+        except GONE as error:
+            raise lost(error) from error
+        return Echo(
+            name=consumer.name,
+            differs=consumer_differs(consumer, info.config),
+            waiting=info.num_pending or 0,
+            unanswered=info.num_ack_pending or 0,
+        )
+
+    async def consumers(self, stream: str) -> list[tuple[str, tuple[str, ...], int]]:
+        """Who takes messages of a stream."""
+        try:
+            found = await self.js.consumers_info(stream)
+        except NotFoundError:
+            return []
+        except GONE as error:
+            raise lost(error) from error
+        return [
+            (each.name, subjects_of(each.config), each.config.max_ack_pending or 0)
+            for each in found
+        ]
+
     async def close(self) -> None:
         """Finish what was heard, and hear no more."""
         for each in self.listening.values():
@@ -273,17 +331,54 @@ def config_of(stream: Stream, subjects: tuple[str, ...]) -> api.StreamConfig:
 
 def compare(stream: Stream, echo: api.StreamConfig) -> None:
     """Is the stream what was asked for? An old server, or somebody else, may differ."""
-    wanted = config_of(stream, stream.subjects)
-    names = ("retention", "storage", "discard", "max_age", "duplicate_window")
-    wrong = [each for each in names if getattr(wanted, each) != getattr(echo, each)]
-    if not set(stream.subjects) <= set(echo.subjects or ()):
-        wrong.append("subjects")
+    wrong = stream_differs(stream, echo)
     if wrong:
         message = (
             f"the stream {stream.name} is not as it was asked for ({', '.join(wrong)}): "
             "delete it, and it is made anew; what it held is sent again"
         )
         raise BusError("nats.stream", message)
+
+
+def stream_differs(stream: Stream, echo: api.StreamConfig) -> dict[str, tuple[str, str]]:
+    """What was asked for and what is there, where it is something else."""
+    names = ("retention", "storage", "discard", "max_age", "duplicate_window")
+    wrong = differing(config_of(stream, stream.subjects), echo, names)
+    found = set(echo.subjects or ())
+    if not set(stream.subjects) <= found:
+        wrong["subjects"] = ", ".join(stream.subjects), ", ".join(sorted(found))
+    return wrong
+
+
+def consumer_differs(consumer: Consumer, echo: api.ConsumerConfig) -> dict[str, tuple[str, str]]:
+    """The same of a consumer."""
+    names = ("ack_policy", "ack_wait", "max_ack_pending", "deliver_subject", "deliver_group")
+    wrong = differing(consumer_of(consumer), echo, names)
+    if set(subjects_of(echo)) != set(consumer.subjects):
+        wrong["subjects"] = ", ".join(consumer.subjects), ", ".join(subjects_of(echo))
+    return wrong
+
+
+def differing(wanted: Any, echo: Any, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """Settings that are not as they were asked for."""
+    pairs = {name: (getattr(wanted, name), getattr(echo, name)) for name in names}
+    return {
+        name: (setting(left), setting(right))
+        for name, (left, right) in pairs.items()
+        if left != right
+    }
+
+
+def setting(value: Any) -> str:
+    """A setting in words."""
+    return str(getattr(value, "value", value))
+
+
+def subjects_of(config: api.ConsumerConfig) -> tuple[str, ...]:
+    """What a consumer takes."""
+    return tuple(
+        config.filter_subjects or ([config.filter_subject] if config.filter_subject else ())
+    )
 
 
 def consumer_of(consumer: Consumer) -> api.ConsumerConfig:
