@@ -181,21 +181,19 @@ def test_two_nodes_run_by_the_command_of_their_service(services, bus, database, 
     (tmp_path / "nap.yaml").write_text(FLOW)
 
     def pawl(*words):
-        return subprocess.run(
-            [*PAWL, *words], env=env, cwd=tmp_path, capture_output=True, text=True, check=False
-        )
+        return CliRunner().invoke(main, words, env=env)
 
     command = [*PAWL, *node["command"]]
     with running(command, env) as first, running(command, env) as second:
         for each in (first, second):
             until(lambda each=each: any("ready" in line for line in each.said), "a node")
         check = pawl(*node["healthcheck"]["test"][2:])
-        assert check.returncode == 0, check.stdout
-        assert pawl("apply", "-f", "nap.yaml").returncode == 0
+        assert check.exit_code == 0, check.stdout
+        assert pawl("apply", "-f", str(tmp_path / "nap.yaml")).exit_code == 0
         for number in range(8):
-            assert pawl("start", "nap", "--id", f"n-{number}").returncode == 0
+            assert pawl("start", "nap", "--id", f"n-{number}").exit_code == 0
         for number in range(8):
             waited = pawl("wait", f"n-{number}", "--timeout", "30s", "--json")
-            assert waited.returncode == 0, waited.stderr
+            assert waited.exit_code == 0, waited.output
     assert (first.returncode, second.returncode) == (0, 0), first.said + second.said
-    assert pawl("replay", "--all").returncode == 0
+    assert pawl("replay", "--all").exit_code == 0

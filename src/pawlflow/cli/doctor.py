@@ -27,7 +27,7 @@ WAL_MAX: Final = 1 << 28  # bytes; beyond, some reader keeps the log from being 
 COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 AWAY: Final = ("store.unreachable", "nats.unreachable")
 MOUNTS: Final = Path("/proc/mounts")
-FAR: Final = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs")
+FAR: Final = frozenset("nfs nfs4 cifs smb3 smbfs ceph glusterfs fuse.sshfs".split())
 
 
 @click.command(help="Check the machine, the store and NATS; exit 5 if unsafe, 69 if unreachable.")

@@ -74,7 +74,7 @@ def refused(told: str, mark: Mark) -> StoreError:
         return StoreError(
             "store.moved",
             f"{told} was moved to {mark.other}: work there (--db, PAWL_DB); this one can only be "
-            "read; `pawl move --undo` takes it back",
+            "read; `pawl move --undo --to URL` takes it back",
         )
     return StoreError(
         "store.moving",

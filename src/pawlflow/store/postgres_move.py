@@ -245,6 +245,7 @@ class PostgresSide:
                 blobs([head.batch for head in heads]),
                 ints([head.now for head in heads]),
             )
+            self._run("pulses_drop")
             self._run("mail_put_last", mail_last)
             self._run("numbers_put")
 

@@ -178,6 +178,7 @@ class SqliteSide:
         with self._writing("settling table shard"):
             rows = [(h.epoch, h.seq, h.hash, h.batch, h.now, h.shard) for h in heads]
             self._db.executemany(MOVE_SQL["shards_settle"], rows)
+            self._db.execute(MOVE_SQL["pulses_drop"])
             self._db.execute(MOVE_SQL["mail_drop_last"])
             self._db.execute(MOVE_SQL["mail_put_last"], (mail_last,))
             self._say(mark)

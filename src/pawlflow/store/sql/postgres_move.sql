@@ -179,6 +179,9 @@ UPDATE pawl.shard AS s SET epoch = greatest(s.epoch, h.epoch), seq = h.seq, hash
 FROM unnest($1::int8[], $2::int8[], $3::int8[], $4::bytea[], $5::bytea[], $6::int8[])
   AS h (id, epoch, seq, hash, batch, now) WHERE s.id = h.id;
 
+-- pulses_drop: Turns of cells that are no longer there lead to no head.
+DELETE FROM pawl.pulse AS p WHERE NOT EXISTS (SELECT 1 FROM pawl.cell AS c WHERE c.ref = p.ref);
+
 -- mail_put_last: The highest number of mail is said anew.
 SELECT setval('pawl.mailbox_id_seq', greatest($1::int8, 1), $1::int8 > 0);
 

@@ -100,6 +100,9 @@ WHERE number = 0 AND (tenant, id) > (?, ?) ORDER BY tenant, id LIMIT ?;
 -- shards_settle: Where a shard stands.
 UPDATE shard SET epoch = max(epoch, ?), seq = ?, hash = ?, batch = ?, now = ? WHERE id = ?;
 
+-- pulses_drop: Turns of cells that are no longer there lead to no head.
+DELETE FROM pulse WHERE NOT EXISTS (SELECT 1 FROM cell WHERE cell.ref = pulse.ref);
+
 -- mail_drop_last: The highest number of mail is said anew.
 DELETE FROM sqlite_sequence WHERE name = 'mailbox';
 
