@@ -183,20 +183,20 @@ class PostgresSide:
     def frames(self, shard: int, after: int) -> Iterator[FrameWrite]:
         """The frames of a shard from behind a sequence on."""
         [head] = heads_from(self._rows("shards", ints([shard])), [shard], self._where)
-        return frames_of(self._rows, self._where, head, after, FRAMES_PAGE)
+        return frames_of(self._paged, self._where, head, after, FRAMES_PAGE)
 
     def page(self, part: str, after: Row) -> list[Row]:
         """The next rows by key; of large ones as many as may be held."""
         limit = ROWS_MAX
         if part in HEAVY:
             total, limit = 0, 0
-            for (size,) in self._rows(f"{part}_heavy", *after, ROWS_MAX):
+            for (size,) in self._paged(f"{part}_heavy", *after, ROWS_MAX):
                 total, limit = total + size, limit + 1
                 if total > BYTES_MAX:
                     break
         if not limit:
             return []
-        return [plain(part, row) for row in self._rows(f"{part}_page", *after, limit)]
+        return [plain(part, row) for row in self._paged(f"{part}_page", *after, limit)]
 
     # Writing
 
@@ -274,6 +274,12 @@ class PostgresSide:
         with self._troubled(f"asking {name}"):
             return self._run(name, *values)
 
+    def _paged(self, name: str, *values: Any) -> list[Row]:
+        """The same by an index, however little is known of tables that are this new."""
+        with self._troubled(f"asking {name}"), self._db.transaction():
+            self._run("plainly")
+            return self._run(name, *values)
+
     @contextmanager
     def _filling(self, place: str, mark: Mark) -> Iterator[None]:
         """A transaction of who fills the store now; with it goes how far the copy is."""
@@ -290,6 +296,7 @@ class PostgresSide:
         with self._troubled(place), self._db.transaction():
             self._db.execute(b"SET LOCAL synchronous_commit = on")
             self._run("mover")
+            self._run("plainly")
             yield
 
     @contextmanager
