@@ -11,7 +11,9 @@ import pytest
 from pawlflow.app import open_store, side_of
 from pawlflow.store.moves import BYTES_MAX, PARTS
 from pawlflow.store.port import Blob
-from pawlflow.store.rows import FOLDER
+from pawlflow.store.postgres_move import move_sql
+from pawlflow.store.rows import FOLDER, statements
+from pawlflow.store.sqlite_move import MOVE_SQL
 from pawlflow.testing.conformance_kit import Scribe, cell
 from tests.moving.kit import (
     STARTS,
@@ -126,3 +128,13 @@ def test_every_table_is_moved(tmp_path, postgres):
         known = (FOLDER / text).read_text()
         missing = {name for name in found if not re.search(rf"\b{name}\b", known)}
         assert missing <= {"node"}  # who owns shards now
+
+
+def test_every_statement_of_a_move_is_used():
+    """What no code calls by its name is retired and goes."""
+    pages = {f"{part}_{what}" for part in PARTS for what in ("page", "write", "heavy")}
+    for kind, more in (("sqlite", MOVE_SQL), ("postgres", move_sql("pawl"))):
+        code = (FOLDER.parent / f"{kind}_move.py").read_text()
+        ours = statements((FOLDER / f"{kind}_move.sql").read_text())
+        assert set(ours) <= set(more)
+        assert [name for name in ours if f'"{name}"' not in code and name not in pages] == []

@@ -27,7 +27,7 @@ WAL_MAX: Final = 1 << 28  # bytes; beyond, some reader keeps the log from being 
 COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 AWAY: Final = ("store.unreachable", "nats.unreachable")
 MOUNTS: Final = Path("/proc/mounts")
-FAR: Final = frozenset("nfs nfs4 cifs smb3 smbfs ceph glusterfs fuse.sshfs".split())
+FAR: Final = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "glusterfs", "sshfs")
 
 
 @click.command(help="Check the machine, the store and NATS; exit 5 if unsafe, 69 if unreachable.")
@@ -133,7 +133,10 @@ def far_check(path: Path) -> Iterator[Check]:
         return
     above = [path, *path.parents]
     mounts = [(Path(line[1]), line[2]) for line in lines if Path(line[1]) in above]
-    if mounts and (kind := max(mounts, key=lambda each: len(each[0].parts))[1]) in FAR:
+    if not mounts:
+        return
+    kind = max(mounts, key=lambda each: len(each[0].parts))[1].removeprefix("fuse.")
+    if kind in FAR:
         words = "SQLite needs a local disk: move the file to one, or the store to PostgreSQL"
         yield Check("filesystem", "fail", f"{path} is on {kind}: {words}")
 
