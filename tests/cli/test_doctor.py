@@ -177,11 +177,20 @@ async def opened(url, folder):
         return
 
 
-def test_nats_is_looked_at(place, nats):
+@pytest.fixture
+def empty(nats):
+    """A server that nobody else uses, if there can be one."""
+    assert nats.program
+    made = Nats()
+    yield made
+    made.remove()
+
+
+def test_nats_is_looked_at(place, empty):
     """The server, JetStream, each stream and consumer: missing ones are made by an engine."""
-    before = named(place.told("doctor", "--nats", nats.url))
-    asyncio.run(opened(nats.url, place.folder))
-    after = named(place.told("doctor", "--nats", nats.url))
+    before = named(place.told("doctor", "--nats", empty.url))
+    asyncio.run(opened(empty.url, place.folder))
+    after = named(place.told("doctor", "--nats", empty.url))
 
     assert before["nats"]["detail"].startswith("nats-server 2.")
     assert before["jetstream"]["status"] == "ok"
@@ -218,14 +227,10 @@ async def meddled(url):
     await connection.close()
 
 
-def test_what_nats_keeps_in_another_way_is_named(place):
+def test_what_nats_keeps_in_another_way_is_named(place, empty):
     """Each difference with what is wanted and found, and the way out; exit 5."""
-    server = Nats()
-    try:
-        asyncio.run(meddled(server.url))
-        found = named(place.told("doctor", "--nats", server.url, exits=5))
-    finally:
-        server.remove()
+    asyncio.run(meddled(empty.url))
+    found = named(place.told("doctor", "--nats", empty.url, exits=5))
 
     stream, consumer = found["stream:PAWL_COMPLETIONS"], found["consumer:a"]
     assert stream["status"] == consumer["status"] == "fail"
