@@ -24,13 +24,11 @@ from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.store.memory import MemoryStore
-from pawlflow.store.moves import Side
 from pawlflow.store.poke import Pokes, poke
 from pawlflow.store.port import SHARDS, Store, StoreError, Taken
 from pawlflow.store.postgres_url import is_postgres, masked
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.store.sqlite_backup import backup, restore
-from pawlflow.store.sqlite_move import SqliteSide
 from pawlflow.store.sqlite_views import SqliteReadModels
 from pawlflow.store.views import ReadModels
 from pawlflow.telling import ToldOutside, listened_to, told_store
@@ -317,23 +315,7 @@ def outcome_of(taken: Taken, key: InstanceId) -> Accepted | Rejected:
     return Rejected(taken.code, taken.detail) if taken.code else Accepted(key, 0)
 
 
-# For `pawl backup`, `pawl restore`, `pawl move` and `pawl doctor`: what only an adapter can do
-
-
-def side_of(url: str) -> Side:
-    """A store as one side of a move; made if it is missing. Raises StoreError."""
-    if is_postgres(url):
-        postgres()  # raises UrlError without its driver
-        from pawlflow.store.postgres_move import PostgresSide
-
-        return PostgresSide(url)
-    path = file_of(url)
-    store = SqliteStore(path)
-    try:
-        return SqliteSide(store, path)
-    except BaseException:
-        store.close()
-        raise
+# For `pawl backup`, `pawl restore` and `pawl doctor`: what only an adapter can do or know
 
 
 def backup_store(url: str, to: Path, progress: Callable[[int, int], object] | None = None) -> None:

@@ -3,7 +3,7 @@
 from contextlib import closing
 from pathlib import Path
 
-from pawlflow.app import open_store, side_of
+from pawlflow.app import open_store
 from pawlflow.cli.deadletters import letters_in, original_of
 from pawlflow.engine import stepping
 from pawlflow.engine.clock import SystemClock
@@ -15,6 +15,7 @@ from pawlflow.model.operate import RedriveInput
 from pawlflow.model.payload import Payload
 from pawlflow.moving import move, rows_of
 from pawlflow.projections.proof import verify_store
+from pawlflow.sides import side_of
 from pawlflow.store.moves import PARTS
 from pawlflow.store.port import SHARDS, Filter
 from pawlflow.testing import Fail, Hang, Lab

@@ -8,7 +8,8 @@ from contextlib import closing
 import apsw
 import pytest
 
-from pawlflow.app import open_store, side_of
+from pawlflow.app import open_store
+from pawlflow.sides import side_of
 from pawlflow.store.moves import BYTES_MAX, PARTS
 from pawlflow.store.port import Blob
 from pawlflow.store.postgres_move import move_sql

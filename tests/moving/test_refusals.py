@@ -5,13 +5,14 @@ from contextlib import closing
 import apsw
 import pytest
 
-from pawlflow.app import open_store, side_of
+from pawlflow.app import open_store
 from pawlflow.engine.clock import SystemClock
 from pawlflow.engine.places import mail_of
 from pawlflow.model.ids import CellId, InstanceId, WorkflowName
 from pawlflow.model.inputs import Signal
 from pawlflow.model.payload import Payload
 from pawlflow.moving import Told, undo, verify
+from pawlflow.sides import side_of
 from pawlflow.store.port import Batch, Fence, Filter, StoreConflictError
 from pawlflow.testing.conformance_kit import Scribe, cell
 from pawlflow.trouble import PawlError

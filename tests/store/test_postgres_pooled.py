@@ -10,10 +10,11 @@ from contextlib import closing
 
 import pytest
 
-from pawlflow.app import open_store, side_of
+from pawlflow.app import open_store
 from pawlflow.embedded import Pawl
 from pawlflow.engine.clock import SystemClock
 from pawlflow.moving import move
+from pawlflow.sides import side_of
 from pawlflow.store.postgres import PostgresStore
 from pawlflow.store.postgres_health import health_of
 from pawlflow.testing.conformance import StoreConformance

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import nats
 from nats import errors
@@ -12,9 +12,11 @@ from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
+from pawlflow.bus import nats_echo as echo
 from pawlflow.bus.port import Answered, BusError, BusFacts, Consumer, Echo, Heard, Stream
 
 log = logging.getLogger("pawl.nats")
+T = TypeVar("T")
 VERSION_MIN: Final = (2, 10)
 ANSWER_S: Final = 5.0  # for the server
 CONNECT_S: Final = 5.0
@@ -227,56 +229,23 @@ class NatsBus:
         found = self.client.connected_server_version
         version = f"{found.major}.{found.minor}.{found.patch}"
         try:
-            account = await self.js.account_info()
+            return await echo.facts_of(self.js, version, self.client.max_payload)
         except GONE as error:
             return BusFacts(version=version, streams=False, why=words_of(error))
-        return BusFacts(
-            version=version,
-            streams=True,
-            used=account.storage,
-            used_max=account.limits.max_storage,
-            message_max=self.client.max_payload,
-        )
 
     async def stream_echo(self, stream: Stream) -> Echo | None:
         """How a stream differs from what is asked for."""
-        try:
-            info = await self.js.stream_info(stream.name)
-        except NotFoundError:
-            return None
-        except GONE as error:
-            raise lost(error) from error
-        wrong = stream_differs(stream, info.config)
-        held = info.state
-        return Echo(name=stream.name, differs=wrong, waiting=held.messages, bytes=held.bytes)
+        wanted = config_of(stream, stream.subjects)
+        return await heard_of(echo.stream_echo(self.js, wanted))
 
     async def consumer_echo(self, consumer: Consumer) -> Echo | None:
         """How a consumer differs from what is asked for."""
-        try:
-            info = await self.js.consumer_info(consumer.stream, consumer.name)
-        except NotFoundError:
-            return None
-        except GONE as error:
-            raise lost(error) from error
-        return Echo(
-            name=consumer.name,
-            differs=consumer_differs(consumer, info.config),
-            waiting=info.num_pending or 0,
-            unanswered=info.num_ack_pending or 0,
-        )
+        wanted = consumer_of(consumer)
+        return await heard_of(echo.consumer_echo(self.js, consumer.stream, wanted))
 
     async def consumers(self, stream: str) -> list[tuple[str, tuple[str, ...], int]]:
         """Who takes messages of a stream."""
-        try:
-            found = await self.js.consumers_info(stream)
-        except NotFoundError:
-            return []
-        except GONE as error:
-            raise lost(error) from error
-        return [
-            (each.name, subjects_of(each.config), each.config.max_ack_pending or 0)
-            for each in found
-        ]
+        return await heard_of(echo.consumers_of(self.js, stream))
 
     async def close(self) -> None:
         """Finish what was heard, and hear no more."""
@@ -313,6 +282,14 @@ def words_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+async def heard_of(answer: Awaitable[T]) -> T:
+    """What the server answers. Raises BusError if it does not."""
+    try:
+        return await answer
+    except GONE as error:
+        raise lost(error) from error
+
+
 def lost(error: BaseException) -> BusError:
     """The server, or the stream, did not answer."""
     return BusError("nats.unreachable", f"NATS did not take it: {words_of(error)}")
@@ -339,56 +316,15 @@ def config_of(stream: Stream, subjects: tuple[str, ...]) -> api.StreamConfig:
     )
 
 
-def compare(stream: Stream, echo: api.StreamConfig) -> None:
+def compare(stream: Stream, found: api.StreamConfig) -> None:
     """Is the stream what was asked for? An old server, or somebody else, may differ."""
-    wrong = stream_differs(stream, echo)
+    wrong = echo.stream_differs(config_of(stream, stream.subjects), found)
     if wrong:
         message = (
             f"the stream {stream.name} is not as it was asked for ({', '.join(wrong)}): "
             "delete it, and it is made anew; what it held is sent again"
         )
         raise BusError("nats.stream", message)
-
-
-def stream_differs(stream: Stream, echo: api.StreamConfig) -> dict[str, tuple[str, str]]:
-    """What was asked for and what is there, where it is something else."""
-    names = ("retention", "storage", "discard", "max_age", "duplicate_window")
-    wrong = differing(config_of(stream, stream.subjects), echo, names)
-    found = set(echo.subjects or ())
-    if not set(stream.subjects) <= found:
-        wrong["subjects"] = ", ".join(stream.subjects), ", ".join(sorted(found))
-    return wrong
-
-
-def consumer_differs(consumer: Consumer, echo: api.ConsumerConfig) -> dict[str, tuple[str, str]]:
-    """The same of a consumer."""
-    names = ("ack_policy", "ack_wait", "max_ack_pending", "deliver_subject", "deliver_group")
-    wrong = differing(consumer_of(consumer), echo, names)
-    if set(subjects_of(echo)) != set(consumer.subjects):
-        wrong["subjects"] = ", ".join(consumer.subjects), ", ".join(subjects_of(echo))
-    return wrong
-
-
-def differing(wanted: Any, echo: Any, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """Settings that are not as they were asked for."""
-    pairs = {name: (getattr(wanted, name), getattr(echo, name)) for name in names}
-    return {
-        name: (setting(left), setting(right))
-        for name, (left, right) in pairs.items()
-        if left != right
-    }
-
-
-def setting(value: Any) -> str:
-    """A setting in words."""
-    return str(getattr(value, "value", value))
-
-
-def subjects_of(config: api.ConsumerConfig) -> tuple[str, ...]:
-    """What a consumer takes."""
-    return tuple(
-        config.filter_subjects or ([config.filter_subject] if config.filter_subject else ())
-    )
 
 
 def consumer_of(consumer: Consumer) -> api.ConsumerConfig:

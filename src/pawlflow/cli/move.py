@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from pawlflow.app import is_there, shown, side_of
+from pawlflow.app import is_there, shown
 from pawlflow.cli.output import NOT_FOUND, USAGE, count, note, print_json
 from pawlflow.cli.screen import progress_bar
 from pawlflow.cli.session import Session, session, told
 from pawlflow.engine.clock import SystemClock
 from pawlflow.moving import agreed, move, undo
+from pawlflow.sides import side_of
 from pawlflow.store.moves import Side
 
 TOLD = {  # what is said of a store, and in which words
