@@ -360,10 +360,12 @@ def examine(url: str, *, deep: bool = False) -> dict[str, Any]:
 def examine_server(url: str, *, deep: bool) -> dict[str, Any]:
     """The same of a store on a server, whose disk is not ours to look at."""
     store = postgres().PostgresStore(url)
+    from pawlflow.store.postgres_health import health_of
+
     try:
         damage, ends = store.integrity(deep=deep)
         facts: dict[str, Any] = store.facts()
-        return facts | {"damage": damage, "ends": ends}
+        return facts | health_of(url, SystemClock().now) | {"damage": damage, "ends": ends}
     finally:
         store.close()
 

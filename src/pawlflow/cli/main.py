@@ -57,6 +57,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("pawlflow.cli.doctor", "Check the machine and the store."),
     "backup": ("pawlflow.cli.keep:backup", "Copy the store while it is at work."),
     "restore": ("pawlflow.cli.keep:restore", "Put a backup in the place of the store."),
+    "move": ("pawlflow.cli.move", "Carry the store elsewhere, from SQLite to PostgreSQL or back."),
     "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
     "keys": ("pawlflow.cli.keys", "Create, list and revoke keys of executors."),
     "serve": ("pawlflow.cli.serve", "Run a production node, until it is stopped."),
@@ -76,14 +77,14 @@ SECTIONS: Final = {
     ),
     "Operate": (
         *("schedules", "replay", "rebuild", "dlq", "keys", "doctor", "backup", "restore"),
-        "journal",
+        *("move", "journal"),
     ),
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"
     *("dev", "serve", "plan", "diff", "tenants", "fork"),
     *("cells", "manifest", "snapshot", "gc", "usage", "quota", "pools", "policy", "audit"),
-    *("move", "bench"),
+    "bench",
 }
 INTERRUPTED: Final = 130
 

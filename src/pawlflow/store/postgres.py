@@ -9,6 +9,7 @@ from pawlflow.model.ids import Digest, Tenant
 from pawlflow.store import postgres_errors as errors
 from pawlflow.store.check import check_chain, moved
 from pawlflow.store.find import find
+from pawlflow.store.marks import MARK, mark_from
 from pawlflow.store.port import (
     SHARDS,
     Address,
@@ -244,10 +245,10 @@ class PostgresStore:
             yield from heads
             after = heads[-1].ref
 
-    def frames(self, shard: int) -> Iterator[FrameWrite]:
+    def frames(self, shard: int, after: int = 0) -> Iterator[FrameWrite]:
         """The frames of a shard, up to where it stood when the first was asked for."""
         (head,) = self.heads([shard])
-        yield from frames_of(self._rows, self.where, head)
+        yield from frames_of(self._rows, self.where, head, after)
 
     # For operators
 
@@ -261,6 +262,7 @@ class PostgresStore:
             "version": int(meta["version"]),
             "owner": self.owner(),
             "schema": self.where.schema,
+            "move": mark_from(meta.get(MARK)),
             **facts,
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 
 from pawlflow.store import postgres_errors as errors
+from pawlflow.store.marks import MARK, refuse_moved
 from pawlflow.store.port import ShardHead
 from pawlflow.store.postgres_journal import check_ends, heads_from
 from pawlflow.store.postgres_link import Connection, run
@@ -45,6 +46,8 @@ class Ownership:
         db.execute(b"BEGIN")
         db.execute(b"SET LOCAL synchronous_commit = on")
         heads = heads_from(run(db, self.sql["shards_held"], (ints(wanted),)), wanted, self.where)
+        facts: dict[str, str] = dict(run(db, self.sql["meta"]))
+        refuse_moved(self.where.told, facts.get(MARK))
         if polite:
             self._refuse_owned(db)
         if self.shares:
