@@ -18,7 +18,7 @@ from pawlflow.model.failure import Failure, failure_of
 from pawlflow.model.ids import NO_ITEM, TimeMs
 from pawlflow.model.inputs import Approve, ClaimReview, Reject
 from pawlflow.model.payload import Payload
-from pawlflow.model.reviews import GateVoided
+from pawlflow.model.reviews import GateVoided, OfReview
 
 
 def open_gate(draft: Draft, unit: Unit, until: TimeMs | None) -> None:
@@ -90,7 +90,7 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     return None
 
 
-def open_gate_of(draft: Draft, incoming: Approve | Reject) -> tuple[Unit, Gate] | Rejected:
+def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate] | Rejected:
     """The open gate this person may decide about, or why not."""
     state = draft.state
     unit = state.named(incoming.step)
@@ -102,9 +102,7 @@ def open_gate_of(draft: Draft, incoming: Approve | Reject) -> tuple[Unit, Gate] 
     return barred(state, unit, gate, incoming) or (unit, gate)
 
 
-def barred(
-    state: Instance, unit: Unit, gate: Gate, incoming: Approve | Reject | ClaimReview
-) -> Rejected | None:
+def barred(state: Instance, unit: Unit, gate: Gate, incoming: OfReview) -> Rejected | None:
     """Why this person may not decide about a gate, if they may not."""
     role = unit.role or gate.role
     if role is not None and incoming.role != role:
