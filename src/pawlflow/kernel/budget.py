@@ -23,7 +23,6 @@ from pawlflow.model.budgets import (
     StepHeld,
     StepUnheld,
 )
-from pawlflow.model.failure import failure_of
 from pawlflow.model.inputs import Approve, Receipt, Reject
 
 UNITS_MAX: Final = 32  # of account, in what one attempt says: there are few things that cost
@@ -140,7 +139,7 @@ def reject(draft: Draft, unit: Unit, incoming: Reject) -> Rejected | None:
     message = f"{incoming.by} did not raise the budget for {state.name_of(unit)}"
     if incoming.comment is not None:
         message += f": {incoming.comment.value}"
-    failure = failure_of("governance", "budget.exceeded", message, tenant=state.cell.tenant)
+    failure = draft.failure("governance", "budget.exceeded", message)
     mend.give_up(draft, unit, unit.attempt, failure)
     return None
 
