@@ -7,7 +7,7 @@ sets first.
 
 from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from pawlflow.kernel import evolve_again as again
 from pawlflow.kernel import evolve_steps as steps
@@ -123,24 +123,17 @@ def on_compensating(state: Instance, _: ev.CompensationStarted) -> None:
 
 def on_completed(state: Instance, event: ev.InstanceCompleted) -> None:
     state.output = event.output
-    state.outcome = "completed"
-    close(state)
+    close(state, "completed")
 
 
-def on_failed(state: Instance, event: ev.InstanceFailed) -> None:
+def on_stopped(state: Instance, event: ev.InstanceFailed | ev.InstanceCancelled) -> None:
     state.rollback = event.rollback
-    state.outcome = "failed"
-    close(state)
+    close(state, "failed" if isinstance(event, ev.InstanceFailed) else "cancelled")
 
 
-def on_cancelled(state: Instance, event: ev.InstanceCancelled) -> None:
-    state.rollback = event.rollback
-    state.outcome = "cancelled"
-    close(state)
-
-
-def close(state: Instance) -> None:
+def close(state: Instance, outcome: Literal["completed", "failed", "cancelled"]) -> None:
     """Steps never touched are cancelled by this alone: their number must not cost a turn."""
+    state.outcome = outcome
     state.closed = state.now
     state.counts[CANCELLED] += state.counts[PENDING]
     state.counts[PENDING] = 0

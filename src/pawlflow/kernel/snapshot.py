@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from pawlflow.definition.plan import Plan
-from pawlflow.kernel.counters import listen, reserve, stand, stands
+from pawlflow.kernel.counters import listen, release, reserve, stand, stands
+from pawlflow.kernel.evolve_again import know_keys
 from pawlflow.kernel.state import (
     RANK_INSTANCE,
     RANK_STEP,
@@ -19,9 +20,7 @@ from pawlflow.kernel.state import (
     Instance,
     State,
     arm,
-    has_keys,
     key_of,
-    make_key,
 )
 from pawlflow.kernel.system import System
 from pawlflow.kernel.system.kinds import KINDS
@@ -238,7 +237,7 @@ def rebuild(state: Instance) -> None:
     state.counts[PENDING] -= sum(unit.place < len(state.units) for unit in units)
     for unit in chain(units, map(state.unit, state.done)):
         rebuild_unit(state, unit)
-    state.asked.clear()  # no turn has changed anything yet
+    state.fresh.clear()  # no turn has changed anything yet
     state.listened.clear()
     if state.closed is not None:
         state.counts[CANCELLED] += state.counts[PENDING]
@@ -253,9 +252,7 @@ def rebuild_unit(state: Instance, unit: Unit) -> None:
     """What one unit adds."""
     if not unit.over:
         rebuild_status(state, unit)
-    if (unit.attempt or unit.round > 1) and has_keys(state, unit):
-        for round_ in range(1, unit.round + 1):
-            make_key(state, unit, "do", round_)
+    know_keys(state, unit)
     if unit.undo_attempt:
         key_of(state, unit, "undo")
     rebuild_undo(state, unit)
@@ -273,17 +270,9 @@ def rebuild_status(state: Instance, unit: Unit) -> None:
     if unit.status == WAITING:
         listen(state, unit)
     if unit.status in (SUCCEEDED, SKIPPED) and unit.item == NO_ITEM:
-        rebuild_edges(state, unit)
+        release(state, unit)
     if unit.until is not None:
         arm(state, unit.until, RANK_STEP, unit.place)
-
-
-def rebuild_edges(state: Instance, unit: Unit) -> None:
-    """Count down what waited for this step."""
-    for step, requires_success in state.plan.steps[unit.step].leads_to:
-        state.remaining[step] -= 1
-        if requires_success and unit.status == SKIPPED:
-            state.doomed[step] = state.doomed.get(step, 0) + 1
 
 
 def rebuild_undo(state: Instance, unit: Unit) -> None:

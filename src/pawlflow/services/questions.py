@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from pawlflow.bus.port import Bus, Message
-from pawlflow.kernel.state import Instance, has_keys, key_of
+from pawlflow.kernel.state import Instance, is_called, key_of
 from pawlflow.kernel.units import FAILED, SKIPPED, SUCCEEDED, UNDO_DONE, UNDO_FAILED, Unit
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import CellId, StepKey, Tenant
@@ -151,7 +151,7 @@ class Questions:
         items = []
         for unit in units_shown(told):
             shown = show_unit(told, unit)
-            step_id = id_of(key_of(state, unit, "do")) if has_keys(state, unit) else None
+            step_id = id_of(key_of(state, unit, "do")) if is_called(state, unit) else None
             items.append({"name": state.name_of(unit), "step_id": step_id, **shown})
         return {"instance_id": cell.key, "items": items}
 
