@@ -22,10 +22,8 @@ from pawlflow.model.journal import (
     Send,
     disposition_hash,
     frame_of,
-    gather,
     payloads_of,
 )
-from pawlflow.model.payload import Payload
 from pawlflow.model.records import write
 from pawlflow.model.system import DefinitionPublished
 from pawlflow.store import port
@@ -197,8 +195,7 @@ class Staging:
     def add_disposition(self, staged: Staged, ref: Ref, disposed: Disposition) -> None:
         """Stage an input that became no turn."""
         data = write(disposed)
-        found = [disposed.detail, *payloads_in(disposed)]
-        beside = put_beside(found, ref, self.blobs)
+        beside = put_beside(payloads_of(disposed), ref, self.blobs)
         sealed = disposition_hash(data)
         staged.entries.append(Entry(ref, 0, data, sealed, beside))
         staged.leaves.append(sealed)
@@ -306,10 +303,3 @@ def snapshot_of(live: Live) -> port.Snapshot | None:
     if live.snapshot_size > STATE_BYTES_MAX:
         return None
     return port.Snapshot(ref=live.ref, turn=state.turn, hash=cell.head, data=data, beside=beside)
-
-
-def payloads_in(disposed: Disposition) -> list[Payload]:
-    """The payloads of the input that was put aside."""
-    found: list[Payload] = []
-    gather(disposed.input, found)
-    return found

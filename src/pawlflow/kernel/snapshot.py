@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
-import msgspec
-
 from pawlflow.definition.plan import Plan
 from pawlflow.kernel.counters import listen, release, reserve, stand, stands
 from pawlflow.kernel.evolve_again import know_keys
@@ -47,7 +45,7 @@ from pawlflow.model.budgets import Amount
 from pawlflow.model.codec import decode, hash_of
 from pawlflow.model.events import Rollback
 from pawlflow.model.ids import NO_ITEM, CellId, Digest, TimeMs
-from pawlflow.model.journal import gather
+from pawlflow.model.journal import payloads_of
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, read, write
@@ -157,23 +155,7 @@ def facts_of(state: State) -> Record:
 
 def snapshot_payloads(state: State) -> list[Payload]:
     """Every payload that the bytes of a state mention: what must lie beside them."""
-    found: list[Payload] = []
-    gather_all(facts_of(state), found)
-    return found
-
-
-def gather_all(record: msgspec.Struct, found: list[Payload]) -> None:
-    """The payloads of a record, of the records inside it, and of its lists of either."""
-    gather(record, found)
-    for name in record.__struct_fields__:
-        value = getattr(record, name)
-        for each in value if isinstance(value, tuple) else ():
-            if isinstance(each, Payload):
-                found.append(each)
-            elif type(each) is Done:  # of these there may be very many
-                gather(each, found)
-            elif isinstance(each, msgspec.Struct):
-                gather_all(each, found)
+    return payloads_of(facts_of(state))
 
 
 def state_from_bytes(

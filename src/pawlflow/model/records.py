@@ -280,21 +280,25 @@ def _no_form(info: object) -> TypeError:
 
 def _check_closed(info: inspect.Type) -> None:
     """Refuse types that would silently drop fields which a newer version has appended."""
-    match info:
-        case inspect.StructType(forbid_unknown_fields=False):
-            raise TypeError(f"{info.cls.__name__} must be declared forbid_unknown_fields=True")
-        case inspect.StructType():
-            inner = tuple(field.type for field in info.fields)
-        case inspect.UnionType():
-            inner = info.types
-        case inspect.VarTupleType():
-            inner = (info.item_type,)
-        case inspect.TupleType():
-            inner = info.item_types
-        case _:
-            inner = ()
-    for each in inner:
+    if isinstance(info, inspect.StructType) and not info.forbid_unknown_fields:
+        raise TypeError(f"{info.cls.__name__} must be declared forbid_unknown_fields=True")
+    for each in types_inside(info):
         _check_closed(each)
+
+
+def types_inside(info: inspect.Type) -> tuple[inspect.Type, ...]:
+    """The types of which a type of records is made, one level down."""
+    match info:
+        case inspect.StructType():
+            return tuple(field.type for field in info.fields)
+        case inspect.UnionType():
+            return info.types
+        case inspect.VarTupleType():
+            return (info.item_type,)
+        case inspect.TupleType():
+            return info.item_types
+        case _:
+            return ()
 
 
 _WRITERS: Final[dict[type, RecordWriter]] = {}
