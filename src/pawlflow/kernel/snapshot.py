@@ -6,10 +6,10 @@ equal bytes, whatever way led there.
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from pawlflow.definition.plan import Plan
-from pawlflow.kernel.counters import listen, release, reserve, stand, stands
+from pawlflow.kernel.counters import listen, release, reserve, stand
 from pawlflow.kernel.evolve_again import know_keys
 from pawlflow.kernel.state import (
     RANK_INSTANCE,
@@ -265,21 +265,3 @@ def rebuild_undo(state: Instance, unit: Unit) -> None:
         state.undone_failed += 1
     if unit.undo_until is not None:
         arm(state, unit.undo_until, RANK_UNDO, unit.place)
-
-
-def derived(state: Instance) -> dict[str, Any]:
-    """Everything that is rebuilt, in a form that can be compared. The heap's stale ends aside."""
-    return {
-        "counts": list(state.counts),
-        "waits": {kind: n for kind, n in state.waits.items() if n},
-        "remaining": state.remaining,
-        "open": sorted(state.open),
-        "attempts": sorted({entry for entry in state.attempts if stands(state, entry)}),
-        "openings": sorted({entry for entry in state.openings if stands(state, entry)}),
-        "listening": {event: list(who) for event, who in state.listening.items() if who},
-        "keys": state.keys,
-        "undoing": sorted(state.undoing),
-        "held": sorted({entry for entry in state.held if stands(state, entry, held=True)}),
-        "reserved": {name: amount for name, amount in state.reserved.items() if amount},
-        "undone_failed": state.undone_failed,
-    }
