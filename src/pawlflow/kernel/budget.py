@@ -47,13 +47,8 @@ def limit_of(state: Instance, name: str) -> int | None:
 
 def short_of(state: Instance, unit: Unit) -> dict[str, int]:
     """The limits that this attempt would pass, and how high they would have to be."""
-    wanted = {name: needed(state, unit, name) for name in state.plan.budget}
-    limits = {name: limit_of(state, name) for name in wanted}
-    return {
-        name: amount
-        for name, amount in wanted.items()
-        if (limit := limits[name]) is not None and amount > limit
-    }
+    asked = ((name, needed(state, unit, name), limit_of(state, name)) for name in state.plan.budget)
+    return {name: amount for name, amount, limit in asked if limit is not None and amount > limit}
 
 
 def admits(draft: Draft, unit: Unit) -> bool:
