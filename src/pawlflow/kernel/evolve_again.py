@@ -7,7 +7,7 @@ undone like everything else, should it come to that.
 from heapq import heappush
 
 from pawlflow.kernel.counters import enqueue, line_up, move, set_until, unheld
-from pawlflow.kernel.state import Instance, is_called, make_key
+from pawlflow.kernel.state import Instance, has_keys, make_key
 from pawlflow.kernel.units import (
     CORRECTING,
     PENDING,
@@ -89,7 +89,7 @@ def renewed(unit: Unit, place: int) -> Unit:
 
 def know_keys(state: Instance, unit: Unit) -> None:
     """Let receipts of every round of a run that was called find their unit."""
-    if (unit.attempt or unit.round > 1) and is_called(state, unit):
+    if (unit.attempt or unit.round > 1) and has_keys(state, unit):
         for round_ in range(1, unit.round + 1):
             make_key(state, unit, "do", round_)
 

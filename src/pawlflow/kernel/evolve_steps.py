@@ -12,7 +12,7 @@ from pawlflow.kernel.counters import (
     unheld,
 )
 from pawlflow.kernel.evolve_again import climb, know_keys, let_go, next_item
-from pawlflow.kernel.state import MICROS_MAX, Instance, is_called, key_of, make_key
+from pawlflow.kernel.state import MICROS_MAX, Instance, has_keys, key_of, make_key
 from pawlflow.kernel.units import (
     BACKOFF,
     CANCELLED,
@@ -158,7 +158,7 @@ def on_succeeded(state: Instance, event: ev.StepSucceeded) -> None:
     unit.warnings = event.warnings
     recall_round(unit, event.round)
     settle(state, unit, SUCCEEDED)
-    if state.plan.steps[unit.step].undo is not None and is_called(state, unit):
+    if state.plan.steps[unit.step].undo is not None and has_keys(state, unit):
         list_for_undo(state, unit)
 
 

@@ -255,7 +255,7 @@ def key_of(state: Instance, unit: Unit, direction: Direction) -> StepKey:
     return made
 
 
-def is_called(state: Instance, unit: Unit) -> bool:
+def has_keys(state: Instance, unit: Unit) -> bool:
     """Is it called itself? Of a step with forEach its items are."""
     return unit.item != NO_ITEM or state.plan.steps[unit.step].for_each is None
 
