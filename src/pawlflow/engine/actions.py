@@ -4,8 +4,6 @@ A driver carries each out and feeds the answer back: `loaded`, `appended`, `head
 `mail_read`, `due_read`, `in_flight_read`. The fault simulator is a driver too.
 """
 
-from typing import Literal
-
 import msgspec
 
 from pawlflow.kernel.draft import Rejected
@@ -125,4 +123,3 @@ Action = (
     | Notify
     | Stopped
 )
-Outcome = Literal["ok", "unknown", "full", "failed"]

@@ -113,7 +113,7 @@ def cell_of(core: Core, live: Live, offer: Offer) -> Cell | Rejected:
         return new_cell(offer.cell, None)
     if not isinstance(offer.input, StartInstance):
         return Rejected("instance.unknown", offer.cell.key)
-    plan = core.plans.get(offer.input.definition)
+    plan = core.plans.known.get(offer.input.definition)
     if plan is None:
         return Rejected("definition.unknown", offer.input.definition.hex())
     return new_cell(CellId(offer.cell.tenant, plan.workflow, offer.cell.key), plan)
