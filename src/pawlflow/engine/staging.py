@@ -15,6 +15,7 @@ from pawlflow.kernel.heads import Question, facts_of, found_by, questions_change
 from pawlflow.kernel.snapshot import STATE_BYTES_MAX, sealed_state, snapshot_payloads
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped
+from pawlflow.kernel.system.retention import expiry_of
 from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs, WorkflowName
 from pawlflow.model.intents import Intent
 from pawlflow.model.journal import (
@@ -68,6 +69,8 @@ class Staging:
         self.intents: list[Intent] = []
         self.mail: list[port.Mail] = []
         self.taken: list[port.Taken] = []
+        self.expiring: list[tuple[Ref, TimeMs]] = []
+        self.removed: list[Head] = []
         self.unreadable: list[tuple[int, port.Taken]] = []
         self.committed: list[Committed] = []
         self.sends: deque[Offer] = deque()  # of this batch, to cells of the same shard
@@ -148,6 +151,8 @@ class Staging:
                 self.ask(live, state)
             if stepped.turn.number == 1 and (found := found_by(state)):
                 self.attributes.append(port.Attributes(ref, found))
+            if (until := expiry_of(state)) is not None:
+                self.expiring.append((ref, until))
         else:
             self.publish(live.id, stepped, staged.now)
         size = len(stepped.data) + len(beside)
@@ -243,6 +248,8 @@ class Staging:
             snapshots=[made for live in self.touched.values() if (made := snapshot_of(live))],
             mail=self.mail,
             taken=self.taken,
+            expiring=self.expiring,
+            removed=self.removed,
         )
 
 

@@ -11,10 +11,11 @@ from pawlflow.engine.places import offer_of
 from pawlflow.engine.refusals import Verdict, dispose, is_news
 from pawlflow.engine.staging import Staged, Staging
 from pawlflow.engine.system.beside import mark_of
+from pawlflow.engine.system.removal import remove
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.codec import CodecError
 from pawlflow.model.inputs import Input, Receipt, StartInstance
-from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.model.operate import DiscardInput, RedriveInput, RemoveInstance
 from pawlflow.model.payload import PayloadError
 from pawlflow.model.reviews import SettleReview
 from pawlflow.store.port import Mail
@@ -35,7 +36,9 @@ def looks_beside(live: Live, incoming: Input) -> bool:
 def resolve(
     core: Core, staging: Staging, staged: Staged, live: Live, offer: Offer
 ) -> Accepted | Rejected:
-    """A human has dealt with something that lies beside the turns of a cell."""
+    """A human has dealt with something beside the turns of a cell; or the cell is to go."""
+    if isinstance(offer.input, RemoveInstance):
+        return remove(core, staging, staged, live, offer.input)
     if isinstance(offer.input, SettleReview):
         return settle_orphan(staging, staged, live, offer.input)
     return resolve_dead(core, staging, staged, live, offer)
