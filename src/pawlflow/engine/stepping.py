@@ -12,8 +12,7 @@ from pawlflow.engine.patience import held_until
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.refusals import put_aside, quarantine, refuse
 from pawlflow.engine.staging import Staged, Staging
-from pawlflow.engine.system.letters import looks_beside, resolve
-from pawlflow.engine.system.removal import is_early
+from pawlflow.engine.system.letters import comes_early, resolve
 from pawlflow.engine.system.telling import tell_batch
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.state import Instance
@@ -36,8 +35,7 @@ def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
     live = core.hot.get(offer.address)
     incoming = offer.input
     unread = isinstance(incoming, StartInstance) and incoming.definition not in core.plans.known
-    unread = unread or is_early(staging, offer)
-    if live is None or unread or looks_beside(live, incoming):  # something must be read first
+    if live is None or unread or comes_early(staging, live, offer):  # something must be read first
         if offer.sent:
             staging.mail.append(mail_of(offer.cell, offer.input))
         else:

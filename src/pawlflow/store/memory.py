@@ -99,7 +99,6 @@ class MemoryStore(Retaining):
         for head in batch.heads:
             _write_head(memory, head)
         _write_rows(memory, batch)
-        memory.kept.note(batch)
         for taken in batch.taken:
             _take(memory, taken)
         self.post(batch.mail)

@@ -55,9 +55,10 @@ def check_all(memory: Any, batch: port.Batch) -> None:
 
 
 def remove_all(memory: Any, batch: port.Batch) -> None:
-    """Let cells go; from here on nothing can fail."""
+    """Let cells go, and know what the batch brings; from here on nothing can fail."""
     for head in batch.removed:
         remove(memory, memory.cells.pop(head.ref))
+    memory.kept.note(batch)
 
 
 def remove(memory: Any, head: port.Head) -> None:
@@ -102,12 +103,12 @@ class Retaining:
     memory: Any
 
     def expiring(
-        self, shards: Sequence[int], after: port.Expiry, limit: int
-    ) -> list[port.Expiring]:
+        self, shards: Sequence[int], after: tuple[int, port.Ref], limit: int
+    ) -> list[port.Kept]:
         """Closed cells by until when they are kept."""
         wanted, cells, line = set(shards), self.memory.cells, self.memory.kept.expiring
-        found = (port.Expiring(at, cells[ref]) for at, ref in line.after(after))
-        return list(islice((each for each in found if each.head.shard in wanted), limit))
+        found = ((at, cells[ref]) for at, ref in line.after(after))
+        return list(islice((each for each in found if each[1].shard in wanted), limit))
 
     def removed(self, cell: port.Address) -> port.Found | None:
         """What says that a cell was removed."""

@@ -23,7 +23,6 @@ INLINE_BYTES_MAX: Final = 64 * 1024  # a larger payload is a blob: kept once, wh
 
 Ref = int  # a cell's number in its store: `position` of its first entry, so rows grow in time order
 Address = tuple[Tenant, InstanceId]  # what a cell is found by; an id is unique in its tenant
-Expiry = tuple[int, Ref]  # until when a closed cell is kept, and which
 
 
 def position(shard: int, seq: int) -> int:
@@ -79,6 +78,9 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     due_at: TimeMs | None = None  # its earliest deadline
     calls: int = 0  # attempts in flight: what recovery offers again
     quarantined: bool = False
+
+
+Kept = tuple[TimeMs, Head]  # until when a closed cell is kept
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -201,13 +203,6 @@ class CellImage(msgspec.Struct, frozen=True, kw_only=True):
     blobs: dict[bytes, bytes]
 
 
-class Expiring(msgspec.Struct, frozen=True):
-    """A closed cell, and until when it is kept."""
-
-    until: TimeMs
-    head: Head
-
-
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """An entry with its place, as verification and export read it."""
 
@@ -298,7 +293,7 @@ class Store(Protocol):
         """Cells with calls in flight, by ref."""
         ...
 
-    def expiring(self, shards: Sequence[int], after: Expiry, limit: int) -> list[Expiring]:
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
         """Closed cells that are kept until a time after (time, ref), earliest first."""
         ...
 

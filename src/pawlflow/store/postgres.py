@@ -14,12 +14,11 @@ from pawlflow.store.port import (
     Address,
     Batch,
     CellImage,
-    Expiring,
-    Expiry,
     Filter,
     Found,
     FrameWrite,
     Head,
+    Kept,
     Mail,
     Published,
     Ref,
@@ -40,7 +39,7 @@ from pawlflow.store.postgres_rows import blobs, heard, ints, may_be, review_from
 from pawlflow.store.postgres_schema import bring_up, is_made
 from pawlflow.store.postgres_url import Where, where_of
 from pawlflow.store.postgres_write import flush_of, mail_values
-from pawlflow.store.rows import Row, expiring_of, found_of, head_of, shard_of
+from pawlflow.store.rows import Row, found_of, head_of, kept_of, shard_of
 
 T = TypeVar("T")
 PAGE: Final = 1_000  # cells read at once
@@ -220,9 +219,9 @@ class PostgresStore:
         """What says that a cell was removed."""
         return next(iter(self._plainly(found_of, "removed", *cell)), None)
 
-    def expiring(self, shards: Sequence[int], after: Expiry, limit: int) -> list[Expiring]:
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
         """Closed cells by until when they are kept."""
-        return self._plainly(expiring_of, "expiring", *after, ints(shards), limit)
+        return self._plainly(kept_of, "expiring", *after, ints(shards), limit)
 
     def refs(self) -> Iterator[Head]:
         """Every cell, by ref, a page at a time."""

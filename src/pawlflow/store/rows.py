@@ -9,9 +9,9 @@ from pawlflow.store.check import damaged
 from pawlflow.store.port import (
     SHARDS,
     Entry,
-    Expiring,
     Found,
     Head,
+    Kept,
     Mail,
     Review,
     ShardHead,
@@ -68,9 +68,9 @@ def found_of(row: Row) -> Found:
     return Found(shard=row[0] % SHARDS, seq=row[0] // SHARDS, entry=entry_of(row[1:]))
 
 
-def expiring_of(row: Row) -> Expiring:
+def kept_of(row: Row) -> Kept:
     """A closed cell, and until when it is kept."""
-    return Expiring(row[0], head_of(row[1:]))
+    return row[0], head_of(row[1:])
 
 
 def review_of(row: Row) -> Review:

@@ -18,12 +18,11 @@ from pawlflow.store.port import (
     Batch,
     CellImage,
     Entry,
-    Expiring,
-    Expiry,
     Filter,
     Found,
     FrameWrite,
     Head,
+    Kept,
     Mail,
     Published,
     Ref,
@@ -38,9 +37,9 @@ from pawlflow.store.port import (
 from pawlflow.store.rows import (
     Row,
     entry_of,
-    expiring_of,
     found_of,
     head_of,
+    kept_of,
     mail_of,
     review_of,
     shard_of,
@@ -221,13 +220,13 @@ class SqliteStore:
         """What says that a cell was removed."""
         return next(iter(self._made(found_of, "removed", *cell)), None)
 
-    def expiring(self, shards: Sequence[int], after: Expiry, limit: int) -> list[Expiring]:
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
         """Closed cells by until when they are kept."""
         mask = mask_of(shards)
         rows = self._rows("expiring_at", *after, mask, limit)
         if len(rows) < limit:
             rows += self._rows("expiring_after", after[0], mask, limit - len(rows))
-        return self._all(expiring_of, rows)
+        return self._all(kept_of, rows)
 
     def frame(self, shard: int, seq: int) -> FrameWrite | None:
         """The frame that holds a sequence number."""

@@ -1,5 +1,7 @@
 """How a SQLite store removes cells, inside a transaction that somebody else opened."""
 
+from typing import Final
+
 import apsw
 
 from pawlflow.store.check import wrong
@@ -9,6 +11,11 @@ from pawlflow.store.removal import check_removed, other_history, rules_of
 from pawlflow.store.rows import head_of
 from pawlflow.store.sqlite_find import read_attributes
 from pawlflow.store.sqlite_rows import SQL
+
+IN_ORDER: Final = (  # what leads to others goes after them
+    *("remove_turns", "remove_beside", "remove_blobs", "remove_mentions", "remove_snapshot"),
+    *("remove_attributes", "remove_reviews", "remove_expiry", "remove_pulse", "remove_cell"),
+)
 
 
 def remove_cells(db: apsw.Connection, batch: Batch) -> None:
@@ -27,9 +34,8 @@ def _remove(db: apsw.Connection, head: Head) -> None:
     values = read_attributes(db, ref) or {}
     for name, value in values.items():
         db.execute(SQL["remove_search"], (tenant, name, *key_of(value), head.created_at, ref))
-    for name in ("remove_turns", "remove_beside", "remove_blobs"):
+    for name in IN_ORDER:
         db.execute(SQL[name], (ref,))
-    db.execute(SQL["remove_rows"], {"ref": ref})
 
 
 def write_expiry(db: apsw.Connection, batch: Batch, facts: dict[int, int]) -> None:
@@ -41,7 +47,9 @@ def write_expiry(db: apsw.Connection, batch: Batch, facts: dict[int, int]) -> No
 
 def fill_expiry(db: apsw.Connection) -> None:
     """Version 4: instances that closed before retention counted are kept as long as any other."""
-    db.execute(SQL["expiry_rule"])
-    rules = list(rules_of(db.execute(SQL["definitions_all"])))
-    db.executemany(SQL["expiry_rule_add"], rules)
-    db.execute(SQL["expiry_fill"])
+    rules = rules_of(db.execute(SQL["definitions_all"]))
+    kept = {(definition, state): ms for definition, state, ms in rules}
+    for ref, definition, state, closed_at in db.execute(SQL["closed_all"]) if kept else ():
+        ms = kept.get((definition, state))
+        if ms is not None:
+            db.execute(SQL["expiry_put"], (ref, closed_at + ms))

@@ -11,7 +11,7 @@ from pawlflow.engine.places import offer_of
 from pawlflow.engine.refusals import Verdict, dispose, is_news
 from pawlflow.engine.staging import Staged, Staging
 from pawlflow.engine.system.beside import mark_of
-from pawlflow.engine.system.removal import remove
+from pawlflow.engine.system.removal import is_early, remove
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.codec import CodecError
 from pawlflow.model.inputs import Input, Receipt, StartInstance
@@ -21,6 +21,11 @@ from pawlflow.model.reviews import SettleReview
 from pawlflow.store.port import Mail
 
 DEALT_WITH: Final = (RedriveInput, DiscardInput)  # a union would be made anew for every offer
+
+
+def comes_early(staging: Staging, live: Live, offer: Offer) -> bool:
+    """Must something be known, or durable, before this can be decided?"""
+    return looks_beside(live, offer.input) or is_early(staging, offer)
 
 
 def looks_beside(live: Live, incoming: Input) -> bool:

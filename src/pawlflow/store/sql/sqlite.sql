@@ -211,21 +211,10 @@ WHERE expiry.until = ? AND expiry.ref > ? AND (? >> shard) & 1 ORDER BY expiry.r
 SELECT expiry.until, head.* FROM expiry JOIN head ON head.ref = expiry.ref
 WHERE expiry.until > ? AND (? >> shard) & 1 ORDER BY expiry.until, expiry.ref LIMIT ?;
 
--- expiry_rule: For a while: how long instances of a definition are kept that ended so.
-CREATE TEMP TABLE IF NOT EXISTS rule (
-  definition BLOB, state TEXT, ms INTEGER, PRIMARY KEY (definition, state)) WITHOUT ROWID;
+-- closed_all: Every instance that is over, for the migration that counts how long they are kept.
+SELECT ref, definition, state, closed_at FROM cell WHERE closed_at IS NOT NULL;
 
--- expiry_rule_add: One of them.
-INSERT INTO temp.rule (definition, state, ms) VALUES (?, ?, ?);
-
--- expiry_fill: Those that closed before it counted, in one go.
-INSERT OR IGNORE INTO expiry (ref, until)
-SELECT cell.ref, cell.closed_at + rule.ms FROM cell
-JOIN temp.rule ON rule.definition = cell.definition AND rule.state = cell.state
-WHERE cell.closed_at IS NOT NULL;
-DROP TABLE temp.rule;
-
--- definitions_all: Every definition.
+-- definitions_all: Every definition, for the same.
 SELECT hash, data FROM definition;
 
 -- removed_add: An entry says that a cell was removed.
@@ -258,14 +247,26 @@ DELETE FROM blob WHERE addr IN (
 DELETE FROM search
 WHERE tenant = ? AND name = ? AND kind = ? AND value = ? AND at = ? AND ref = ?;
 
--- remove_rows: All that is found by the number of the cell.
-DELETE FROM cell_blob WHERE ref = :ref;
-DELETE FROM snapshot WHERE ref = :ref;
-DELETE FROM attributes WHERE ref = :ref;
-DELETE FROM review WHERE ref = :ref;
-DELETE FROM expiry WHERE ref = :ref;
-DELETE FROM pulse WHERE ref = :ref;
-DELETE FROM cell WHERE ref = :ref;
+-- remove_mentions: It mentions nothing any more.
+DELETE FROM cell_blob WHERE ref = ?1;
+
+-- remove_snapshot: Its state goes.
+DELETE FROM snapshot WHERE ref = ?1;
+
+-- remove_attributes: What it is found by goes.
+DELETE FROM attributes WHERE ref = ?1;
+
+-- remove_reviews: Nobody is asked about it any more.
+DELETE FROM review WHERE ref = ?1;
+
+-- remove_expiry: Its time is over.
+DELETE FROM expiry WHERE ref = ?1;
+
+-- remove_pulse: Its last turn is nobody's.
+DELETE FROM pulse WHERE ref = ?1;
+
+-- remove_cell: It is no more.
+DELETE FROM cell WHERE ref = ?1;
 
 -- mail_add: Mail, unless mail of the tenant with the same key waits.
 INSERT INTO mailbox (shard, tenant, workflow, key, input, beside, dedupe)
