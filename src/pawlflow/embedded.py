@@ -4,6 +4,7 @@ A store, the shards it owns, and the functions that carry out effects. Leaving i
 entering it again goes on with everything that was in flight.
 """
 
+from pathlib import Path
 from typing import Literal
 
 from pawlflow.app import DEFAULT_URL
@@ -31,6 +32,8 @@ class Pawl(Hosted):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        retention: bool | None = None,
+        archive: str | Path | None = None,
     ) -> BlockingPawl:
         """The same for programs without an event loop: `with Pawl.blocking(...) as pawl: ...`."""
         made = Pawl(
@@ -43,5 +46,7 @@ class Pawl(Hosted):
             secrets=secrets,
             processes=processes,
             nats=nats,
+            retention=retention,
+            archive=archive,
         )
         return BlockingPawl(made)

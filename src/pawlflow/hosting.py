@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
@@ -38,6 +39,7 @@ from pawlflow.model.intents import Call
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
 from pawlflow.resolving import Resolving
+from pawlflow.retaining import Retainer, archive_of, is_wanted
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
@@ -68,6 +70,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
     checkpoints: Checkpoints
     runner_kind: ClassVar[type[Runner]] = Runner
     alerts_kind: ClassVar[type[Alerts]] = Alerts
+    retainer_kind: ClassVar[type[Retainer]] = Retainer
 
     def __init__(  # noqa: PLR0913  # what may be chosen of an engine
         self,
@@ -81,6 +84,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        retention: bool | None = None,
+        archive: str | Path | None = None,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -94,6 +99,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
         self.services = Services(nats)  # who carries out what no function here does
+        self.retains = is_wanted(given=retention)  # instances go when their time is over
+        self.archive = archive_of(archive)  # but are kept as files there
+        self.retainer: Retainer | None = None
 
     # Coming and going
 
@@ -134,6 +142,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             raise
         self.watched.know(self.tenant)
         self.driver.poke()
+        self.retainer = self.new_retainer() if self.retains else None
+        if self.retainer is not None:
+            self.retainer.begin()
         return self
 
     async def close(self) -> None:
@@ -145,6 +156,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             self.pokes.close()
         if self.publishing is not None:
             await asyncio.wait([self.publishing])
+        if self.retainer is not None:
+            await self.retainer.close()
+            self.retainer = None
         await self.services.close()
         await self.runner.close()
         await self.registry.close()
@@ -194,6 +208,13 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """Who says when the engine works."""
         made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
         return made(engine, loop)
+
+    def new_retainer(self) -> Retainer:
+        """Who lets instances go when their time is over."""
+        assert self.store is not None
+        apart = self.driver_kind == "thread"  # then nobody on the loop waits for a disk
+        reader = second_handle(self.store) if apart else self.reader
+        return self.retainer_kind(reader, self.driver, self.clock, self.archive, apart=apart)
 
     def poked(self) -> None:
         """Another process says that there is mail."""
@@ -316,6 +337,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """Wake those who wait for an instance."""
         closing, changing = self.closing, self.changing
         self.checkpoints.notice(action)
+        if self.retainer is not None:
+            self.retainer.notice(action)
         if not closing and not changing:
             return
         for turn in action.turns:
