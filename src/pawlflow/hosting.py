@@ -39,13 +39,13 @@ from pawlflow.model.intents import Call
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
 from pawlflow.resolving import Resolving
-from pawlflow.retaining import Retainer, archive_of, is_wanted
+from pawlflow.retaining import Retainer, archive_of, gone, is_wanted
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
 from pawlflow.store.port import Address, StoreError
-from pawlflow.trouble import NotFound, PawlError
+from pawlflow.trouble import PawlError
 
 
 class NotOpen:
@@ -304,7 +304,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         whose = Tenant(tenant or self.tenant)
         key = InstanceId(id)
         if not self.reader.load([(whose, key)]):
-            raise NotFound("instance.unknown", f"no instance {id!r}")
+            raise gone(self.reader, whose, key)
         return Run(self, whose, key)
 
     # What the engine tells
@@ -380,7 +380,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         if not self.driver.engine.core.knows_open(address):
             found = self.reader.load([address]).get(address)
             if found is None:
-                raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+                raise gone(self.reader, *address)
             if found.head.closed_at is not None and not future.done():
                 future.set_result(Closed(NOTHING))
         if seconds is None:

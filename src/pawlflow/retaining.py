@@ -17,10 +17,11 @@ from pawlflow.driving import InlineDriver
 from pawlflow.engine.actions import Accepted, Notify
 from pawlflow.engine.clock import Clock
 from pawlflow.kernel.draft import Rejected
-from pawlflow.model.ids import Digest, TimeMs
+from pawlflow.model.ids import Digest, Tenant, TimeMs
+from pawlflow.projections.removed import absent
 from pawlflow.removing import FIRST, Answers, Asked, Due, Removal, due_in, removing
 from pawlflow.store.port import Store, StoreError
-from pawlflow.trouble import PawlError
+from pawlflow.trouble import NotFound, PawlError
 
 log = logging.getLogger("pawl.retention")
 ARCHIVE: Final = "PAWL_ARCHIVE"
@@ -39,6 +40,12 @@ def archive_of(given: str | Path | None) -> Archive | None:
 def is_wanted(*, given: bool | None) -> bool:
     """Are instances removed at all? As it was given, or as the environment says; else yes."""
     return os.environ.get(RETENTION, "on") != "off" if given is None else given
+
+
+def gone(store: Store, tenant: Tenant, key: str) -> NotFound:
+    """What a caller is told of an instance that is not there, or no longer."""
+    why = absent(store, tenant, key)
+    return NotFound(why.code, str(why))
 
 
 class Retainer:

@@ -57,6 +57,8 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "backup": ("pawlflow.cli.keep:backup", "Copy the store while it is at work."),
     "restore": ("pawlflow.cli.keep:restore", "Put a backup in the place of the store."),
     "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
+    "archive": ("pawlflow.cli.archive", "Write closed instances as files that prove themselves."),
+    "retain": ("pawlflow.cli.retain", "List or remove the instances whose time is over."),
     "keys": ("pawlflow.cli.keys", "Create, list and revoke keys of executors."),
     "worker": ("pawlflow.cli.worker", "Run a module's commands as a service on NATS."),
     "new": ("pawlflow.cli.new", "Begin a project from a template."),
@@ -72,7 +74,10 @@ SECTIONS: Final = {
         *("review", "signal", "emit", "cancel", "pause", "unpause"),
         *("resume", "reassign", "retry", "complete", "batches"),
     ),
-    "Operate": ("schedules", "replay", "dlq", "keys", "doctor", "backup", "restore", "journal"),
+    "Operate": (
+        *("schedules", "replay", "dlq", "keys", "doctor", "backup", "restore"),
+        *("journal", "archive", "retain"),
+    ),
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"

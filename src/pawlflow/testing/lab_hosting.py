@@ -23,7 +23,7 @@ from pawlflow.engine.shard import Limits
 from pawlflow.model.ids import CellId, TimeMs
 from pawlflow.model.inputs import Receipt
 from pawlflow.moments import Moment, moment_of
-from pawlflow.retaining import Retainer
+from pawlflow.retaining import Retainer, gone
 from pawlflow.runs import NOTHING, Closed
 from pawlflow.secrets import Source
 from pawlflow.store.port import SHARDS, Address
@@ -33,7 +33,7 @@ from pawlflow.testing.host import VirtualClock
 from pawlflow.testing.lab_driver import Commit, Crashing, CrashPoint, LabDriver
 from pawlflow.testing.lab_trouble import LabError, StillWaiting, functions_told, waiting_told
 from pawlflow.testing.world import DOING, Called, LabRunner, World, is_inside
-from pawlflow.trouble import NoExecutor, NotFound
+from pawlflow.trouble import NoExecutor
 
 NOW: Final = "2026-01-01T00:00Z"  # a Thursday; every lab begins here unless it is told otherwise
 PATIENCE_S: Final = 10.0  # real seconds that functions may run before a lab calls them stuck
@@ -265,7 +265,7 @@ class HostedLab(Pawl):
         self.refuse_outside()
         await self.idle()
         if self.reader.load([address]).get(address) is None:
-            raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+            raise gone(self.reader, *address)
         if seconds is not None:
             target = self.clock.time + round(seconds * 1000)
             await self.advance(target, lambda: self.has_closed(address))
