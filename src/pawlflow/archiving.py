@@ -1,6 +1,7 @@
 """Archiving: the archives of cells as files in a folder, each durable before all that follows."""
 
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -54,7 +55,8 @@ class Archive:
             part.replace(path)
             flush(path.parent)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
             message = f"{path}: {error.strerror}: nothing is removed that cannot be archived first"
             raise ArchiveError("archive.failed", message) from error
         return path

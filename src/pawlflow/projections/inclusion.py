@@ -37,6 +37,8 @@ def root_over(leaf: Digest, index: int, size: int, siblings: Sequence[Digest]) -
 
     Which side a sibling stands on follows from the two numbers, so a proof shows the place as well.
     """
+    if not 0 <= index < size:
+        return None
     node, left = sha256(LEAF + leaf).digest(), list(reversed(siblings))
     while size > 1:
         if index ^ 1 < size:

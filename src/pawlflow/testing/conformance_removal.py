@@ -37,8 +37,8 @@ class RemovalPromises(StoreTests):
         head = scribe.turn(
             ORDER, data=b"two", state="completed", closed_at=TimeMs(1_000), due_at=7, calls=1
         )
-        scribe.refuse(ORDER, ref=head.ref, code="too.late")
-        scribe.refuse(OTHER, ref=other.ref, code="kept")
+        scribe.refuse(ORDER, ref=head.ref, code="no")
+        scribe.refuse(OTHER, ref=other.ref, code="no")
         mentioned = [Blob(head.ref, b"own", b"large"), Blob(head.ref, b"shared", b"both")]
         scribe.commit(
             attributes=[
