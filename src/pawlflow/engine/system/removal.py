@@ -8,7 +8,6 @@ from pawlflow.engine.actions import Accepted
 from pawlflow.engine.cells import Live
 from pawlflow.engine.core import Core
 from pawlflow.engine.fair import Offer
-from pawlflow.engine.marks import reached
 from pawlflow.engine.refusals import Verdict, dispose
 from pawlflow.engine.staging import Staged, Staging
 from pawlflow.kernel.draft import Rejected
@@ -36,7 +35,6 @@ def remove(
     why = kept_because(live, asked, staged.now)
     if why:
         return Rejected("retention.kept", why)
-    reached("cell.removed")
     detail = {"state": head.state, "created_at": head.created_at, "closed_at": head.closed_at}
     dispose(staging, staged, live, asked, Verdict("removed", "retention.over", detail))
     staging.removed.append(head)
