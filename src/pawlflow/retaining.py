@@ -68,6 +68,7 @@ class Retainer:
         self.next_at: TimeMs | None = TimeMs(0)  # look: nobody knows yet
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
+        self.closing = False
 
     # When
 
@@ -93,7 +94,7 @@ class Retainer:
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
-        if self.next_at is None or self.task is not None:
+        if self.next_at is None or self.task is not None or self.closing:
             return
         wait = max(0.0, min(SLEEP_S_MAX, (self.next_at - self.clock.now()) / 1000))
         self.timer = asyncio.get_running_loop().call_later(wait, self.wake)
@@ -122,14 +123,12 @@ class Retainer:
             self.plan()
 
     async def close(self) -> None:
-        """Stop; what was handed in is settled, and the rest is found by whoever owns it next."""
-        self.next_at = None
+        """Stop after the portion under way; whoever owns the store next finds the rest."""
+        self.closing = True
         if self.timer is not None:
             self.timer.cancel()
-        task = self.task
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        if self.task is not None:  # it may be at work on a thread: a portion is not long
+            await asyncio.wait([self.task])
         if self.apart:
             self.store.close()
 
@@ -148,7 +147,7 @@ class Retainer:
             for each in told:
                 self.tell(each)
             skipped = skipped or any(each.refused for each in told)
-            if due.next_at is None or due.next_at > self.clock.now():
+            if due.next_at is None or due.next_at > self.clock.now() or self.closing:
                 break
             after = due.last
             await rest(self.clock.stopwatch() - began)

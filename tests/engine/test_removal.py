@@ -260,3 +260,27 @@ def test_what_is_taken_out_counts_as_what_is_written(bench):
     bench.engine.drain()
     assert [len(each.batch.removed) for each in bench.appended] == [1, 1, 1]
     assert verified(bench) == 3
+
+
+@pytest.mark.parametrize("moment", range(1, 12))
+def test_a_proof_beside_an_owner_that_removes_finds_no_damage(bench, moment):
+    """Whatever it has read of an instance that goes meanwhile is no difference."""
+    cells = [closed(bench, f"k-{number}") for number in range(2)]
+    for cell in cells:
+        bench.ask(cell, Signal("ping", Payload.of(1, ME), "ann"))
+    heads = [head_of(bench, cell) for cell in cells]
+    bench.clock.time += 30 * DAY
+    told = []
+
+    def progress(*_):
+        told.append(1)
+        if len(told) == moment:
+            for cell, head in zip(cells, heads, strict=True):
+                bench.ask(cell, removal(head))
+
+    report = verify_store(bench.store, progress)
+    assert report.differences == []
+    assert report.live == (len(told) >= moment)
+    for cell, head in zip(cells, heads, strict=True):
+        bench.ask(cell, removal(head))
+    assert verified(bench) == 2

@@ -27,7 +27,7 @@ from pawlflow.model.records import read
 from pawlflow.model.system import DefinitionPublished
 from pawlflow.projections.orphans import SAID, note_orphans, row_of
 from pawlflow.projections.proof_index import lost_from
-from pawlflow.projections.proof_removal import Removals, is_gone
+from pawlflow.projections.proof_removal import Removals, is_gone, went_since
 from pawlflow.projections.proof_report import PROBLEMS_MAX
 from pawlflow.projections.proof_report import Problem as Problem
 from pawlflow.projections.proof_report import Report as Report
@@ -363,6 +363,8 @@ def verify_owners(proof: Proof, head: ShardHead) -> None:
         owners.setdefault(entry.ref, seq)
     for cell in proof.store.refs():
         owners.pop(cell.ref, None)
+    if went_since(proof.store, shard, proof.ends[shard], head.seq):
+        return  # an owner removed cells meanwhile: what was read of them is of another moment
     for ref, seq in owners.items():
         message = f"the entries from {seq} on are of cell {ref}, and there is none"
         proof.found("journal.orphan", message, shard=shard, seq=seq)

@@ -11,6 +11,7 @@ import msgspec
 from pawlflow.model.ids import Digest
 from pawlflow.model.journal import Disposition
 from pawlflow.model.operate import RemoveInstance
+from pawlflow.model.records import read
 from pawlflow.projections.kin import TURNS_ALL
 from pawlflow.projections.proof_report import Problem
 from pawlflow.store.port import SHARDS, Entry, Head, Ref, Store, position
@@ -70,3 +71,18 @@ def is_gone(store: Store, head: Head) -> bool:
     """Was this cell removed a moment ago?"""
     found = store.removed((head.cell.tenant, head.cell.key))
     return found is not None and found.entry.ref == head.ref
+
+
+def went_since(store: Store, shard: int, after: int, last: int) -> bool:
+    """Did an owner remove cells of a shard after one sequence number, up to another?"""
+    while after < last:
+        written = store.frame(shard, after + 1)
+        if written is None:
+            return False
+        for entry in written.entries:
+            if entry.number == 0 and entry.data:
+                disposed: Disposition = read(Disposition, entry.data, {})
+                if disposed.kind == "removed":
+                    return True
+        after = written.frame.last
+    return False
