@@ -32,6 +32,7 @@ class Pawl(Hosted):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        read_models: bool = False,
         retention: bool | None = None,
         archive: str | Path | None = None,
     ) -> BlockingPawl:
@@ -46,6 +47,7 @@ class Pawl(Hosted):
             secrets=secrets,
             processes=processes,
             nats=nats,
+            read_models=read_models,
             retention=retention,
             archive=archive,
         )

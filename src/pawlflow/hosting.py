@@ -38,8 +38,9 @@ from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
+from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
-from pawlflow.retaining import Retainer, archive_of, gone, is_wanted
+from pawlflow.retaining import Retainer, Retention, gone
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
@@ -84,6 +85,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        read_models: bool = False,
         retention: bool | None = None,
         archive: str | Path | None = None,
     ) -> None:
@@ -99,9 +101,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
         self.services = Services(nats)  # who carries out what no function here does
-        self.retains = is_wanted(given=retention)  # instances go when their time is over
-        self.archive = archive_of(archive)  # but are kept as files there
-        self.retainer: Retainer | None = None
+        self.read_models = read_models  # are the rows of the SQL views kept fresh?
+        self.following: ReadModelWorker | None = None
+        self.retention = Retention(retention, archive)  # instances go when their time is over
 
     # Coming and going
 
@@ -127,6 +129,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.pokes: Poked | None = None
         try:
             await self.services.open(self, connect_bus)  # before anything is offered
+            if self.read_models:
+                self.following = follow(self.url)
         except PawlError:
             await self.close()
             raise
@@ -142,9 +146,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             raise
         self.watched.know(self.tenant)
         self.driver.poke()
-        self.retainer = self.new_retainer() if self.retains else None
-        if self.retainer is not None:
-            self.retainer.begin()
+        self.retention.begin(self.new_retainer)
         return self
 
     async def close(self) -> None:
@@ -156,14 +158,15 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             self.pokes.close()
         if self.publishing is not None:
             await asyncio.wait([self.publishing])
-        if self.retainer is not None:
-            await self.retainer.close()
-            self.retainer = None
+        await self.retention.close()
         await self.services.close()
         await self.runner.close()
         await self.registry.close()
         self.watched.close()
         await self.driver.close()
+        if self.following is not None:
+            await asyncio.to_thread(self.following.stop)
+            self.following = None
         self.wake_all(PawlError("engine.closed", "the engine was closed; the instance goes on"))
         self.reader.close()
         self.store.close()
@@ -211,10 +214,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
     def new_retainer(self) -> Retainer:
         """Who lets instances go when their time is over."""
-        assert self.store is not None
         apart = self.driver_kind == "thread"  # then nobody on the loop waits for a disk
-        reader = second_handle(self.store) if apart else self.reader
-        return self.retainer_kind(reader, self.driver, self.clock, self.archive, apart=apart)
+        reader = second_handle(self.reader) if apart else self.reader
+        return self.retainer_kind(reader, self.driver, self.clock, apart=apart)
 
     def poked(self) -> None:
         """Another process says that there is mail."""
@@ -238,6 +240,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
         With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
         """
+        workflow = self.named(workflow)
         whose = Tenant(tenant or self.tenant)
         key = key_for(self.clock, whose, id)
         if is_built(workflow):
@@ -279,7 +282,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         at: Moment | None = None,
     ) -> AsyncIterator[Started]:
         """The same, each answer as it comes: for more starts than anybody wants to keep."""
-        whose = Tenant(tenant or self.tenant)
+        whose, workflow = Tenant(tenant or self.tenant), self.named(workflow)
         if is_built(workflow):
             begin = partial(self.start, workflow, tenant=tenant, by=by, at=at)
             answers = start_each(self, whose, begin, inputs)
@@ -337,8 +340,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """Wake those who wait for an instance."""
         closing, changing = self.closing, self.changing
         self.checkpoints.notice(action)
-        if self.retainer is not None:
-            self.retainer.notice(action)
+        self.retention.notice(action)
         if not closing and not changing:
             return
         for turn in action.turns:

@@ -56,14 +56,13 @@ class Retainer:
         store: Store,
         driver: InlineDriver,
         clock: Clock,
-        archive: Archive | None,
         *,
         apart: bool = False,
     ) -> None:
         self.store = store
         self.driver = driver
         self.clock = clock
-        self.archive = archive
+        self.archive: Archive | None = None  # where to keep files of them first
         self.apart = apart  # read and write files on a thread, with a handle of its own
         self.next_at: TimeMs | None = TimeMs(0)  # look: nobody knows yet
         self.timer: asyncio.TimerHandle | None = None
@@ -189,6 +188,33 @@ class Retainer:
             return
         kept = f", archived as {done.archive}" if done.archive else ""
         log.info("%s/%s was removed: its time was over%s", cell.tenant, cell.key, kept)
+
+
+class Retention:
+    """What an engine was told about it, and whoever sees to it while the engine is open."""
+
+    def __init__(self, given: bool | None, archive: str | Path | None) -> None:  # noqa: FBT001
+        self.wanted = is_wanted(given=given)
+        self.archive = archive_of(archive)
+        self.retainer: Retainer | None = None
+
+    def begin(self, new: Callable[[], Retainer]) -> None:
+        """Let instances go from now on, unless all are to be kept."""
+        if self.wanted:
+            self.retainer = new()
+            self.retainer.archive = self.archive
+            self.retainer.begin()
+
+    def notice(self, action: Notify) -> None:
+        """Instances may have closed."""
+        if self.retainer is not None:
+            self.retainer.notice(action)
+
+    async def close(self) -> None:
+        """The engine is about to close."""
+        if self.retainer is not None:
+            await self.retainer.close()
+            self.retainer = None
 
 
 class Asking:

@@ -107,11 +107,11 @@ class Counting(MemoryStore):
 async def test_an_engine_at_rest_asks_nothing():
     """One look when it opens, one when the next instance's time is over; none for those kept."""
     async with lab_on("memory:") as lab:
-        store = lab.retainer.store = Counting(lab.store.shared)
+        store = lab.retention.retainer.store = Counting(lab.store.shared)
         for number in range(20):
             await (await lab.start("forever", id=f"f-{number}")).result()
         await lab.skip("100d")
-        assert (store.asked, lab.retainer.next_at) == (1, None)
+        assert (store.asked, lab.retention.retainer.next_at) == (1, None)
         for number in range(20):
             await (await lab.start("kept", id=f"k-{number}")).result()
             await lab.skip("1h")
@@ -135,11 +135,11 @@ async def test_many_go_in_portions():
         async def rest(seconds):
             rests.append((len(there(lab)), seconds))
 
-        done = await lab.retainer.sweep(rest)
+        done = await lab.retention.retainer.sweep(rest)
         assert len(done) == 2 * PORTION + 1
         assert [left for left, _ in rests] == [PORTION + 1, 1]
         assert there(lab) == []
-        assert lab.retainer.next_at is None
+        assert lab.retention.retainer.next_at is None
 
 
 @on_a_loop
@@ -148,14 +148,14 @@ async def test_nothing_goes_before_its_archive_is_durable(url, tmp_path):
     folder = tmp_path / "archive"
     folder.write_text("in the way")
     async with lab_on(url) as lab:
-        lab.retainer.archive = Archive(folder)
+        lab.retention.retainer.archive = Archive(folder)
         await (await lab.start("kept", id="done")).result()
         lab.clock.time += 30 * 86_400_000
         with pytest.raises(ArchiveError, match="nothing is removed that cannot be archived"):
-            await lab.retainer.sweep()
+            await lab.retention.retainer.sweep()
         assert there(lab) == ["done"]
-        await lab.retainer.work()
-        assert lab.retainer.next_at == lab.now_ms + AGAIN_MS
+        await lab.retention.retainer.work()
+        assert lab.retention.retainer.next_at == lab.now_ms + AGAIN_MS
         folder.unlink()
         await lab.skip("1h")
         assert there(lab) == []
@@ -177,7 +177,7 @@ async def test_checkpoints_go_with_their_instance(url, tmp_path):
         return await ctx.do("second", lambda: 2)
 
     async with Lab(url) as lab:
-        lab.retainer.archive = Archive(tmp_path)
+        lab.retention.retainer.archive = Archive(tmp_path)
         lab.add(workflow("thinks", RULE, steps=("name: t, run: think, timeout: 1m",)))
         lab.register(think)
         await (await lab.start("thinks", id="t-1")).result()
@@ -243,7 +243,7 @@ def test_it_can_be_turned_off(monkeypatch, tmp_path):
 
     async def main():
         async with Pawl("memory:") as pawl:
-            return pawl.retainer
+            return pawl.retention.retainer
 
     assert asyncio.run(main()) is None
 

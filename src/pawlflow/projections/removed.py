@@ -8,7 +8,7 @@ from pawlflow.model.journal import Disposition
 from pawlflow.model.operate import RemoveInstance
 from pawlflow.model.records import read
 from pawlflow.projections.plain import time_told, value_of
-from pawlflow.store.port import Found, Store
+from pawlflow.store.port import Found, Ref, Store
 
 
 class UnknownInstanceError(LookupError):
@@ -37,6 +37,15 @@ class RemovedInstanceError(UnknownInstanceError):
             f"{told['workflow']} says: it was {told['state']} at {told['closed_at']} after "
             f"{told['turns']} turns, the last of them {told['hash'][:16]}"
         )
+
+
+def was_removed(store: Store, ref: Ref) -> bool:
+    """Was this very cell removed? Its last entry says so."""
+    found = store.beside(ref)
+    if not found or not found[-1].entry.data:
+        return False
+    disposed: Disposition = read(Disposition, found[-1].entry.data, {})
+    return disposed.kind == "removed"
 
 
 def removal_told(found: Found) -> dict[str, Any]:

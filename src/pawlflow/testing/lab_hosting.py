@@ -195,7 +195,7 @@ class HostedLab(Pawl):
         """Go from deadline to deadline until then, or until it is enough."""
         await self.idle()
         while not enough():
-            await parts.let_go(self.retainer, self.idle)
+            await parts.let_go(self.retention.retainer, self.idle)
             at = self.next_at()
             if at is None or at > target:
                 self.clock.time = TimeMs(max(self.clock.time, target))
@@ -220,7 +220,8 @@ class HostedLab(Pawl):
     def next_at(self) -> int | None:
         """When something will happen by itself."""
         core = self.driver.engine.core
-        times = (self.world.agenda.next_at(), core.next_wake(), parts.over_at(self.retainer))
+        over = parts.over_at(self.retention.retainer)
+        times = (self.world.agenda.next_at(), core.next_wake(), over)
         return min((at for at in times if at is not None), default=None)
 
     # Quiet
