@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
@@ -39,12 +40,13 @@ from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
 from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
+from pawlflow.retaining import Retainer, Retention, gone
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
 from pawlflow.store.port import Address, StoreError
-from pawlflow.trouble import NotFound, PawlError
+from pawlflow.trouble import PawlError
 
 
 class NotOpen:
@@ -69,6 +71,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
     checkpoints: Checkpoints
     runner_kind: ClassVar[type[Runner]] = Runner
     alerts_kind: ClassVar[type[Alerts]] = Alerts
+    retainer_kind: ClassVar[type[Retainer]] = Retainer
 
     def __init__(  # noqa: PLR0913  # what may be chosen of an engine
         self,
@@ -83,6 +86,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         processes: int | None = None,
         nats: Given = None,
         read_models: bool = False,
+        retention: bool | None = None,
+        archive: str | Path | None = None,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -99,6 +104,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.services = Services(nats)  # who carries out what no function here does
         self.read_models = read_models  # are the rows of the SQL views kept fresh?
         self.following: ReadModelWorker | None = None
+        self.retention = Retention(retention, archive)  # instances go when their time is over
 
     # Coming and going
 
@@ -142,6 +148,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             raise
         self.watched.know(self.tenant)
         self.driver.poke()
+        self.retention.begin(self.new_retainer)
         return self
 
     async def close(self) -> None:
@@ -153,6 +160,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             self.pokes.close()
         if self.publishing is not None:
             await asyncio.wait([self.publishing])
+        await self.retention.close()
         await self.services.close()
         await self.runner.close()
         await self.registry.close()
@@ -213,6 +221,12 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """Who says when the engine works."""
         made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
         return made(engine, loop)
+
+    def new_retainer(self) -> Retainer:
+        """Who lets instances go when their time is over."""
+        apart = self.driver_kind == "thread"  # then nobody on the loop waits for a disk
+        reader = second_handle(self.reader) if apart else self.reader
+        return self.retainer_kind(reader, self.driver, self.clock, apart=apart)
 
     def poked(self) -> None:
         """Another process says that there is mail."""
@@ -307,7 +321,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         whose = Tenant(tenant or self.tenant)
         key = InstanceId(id)
         if not self.reader.load([(whose, key)]):
-            raise NotFound("instance.unknown", f"no instance {id!r}")
+            raise gone(self.reader, whose, key)
         return Run(self, whose, key)
 
     # What the engine tells
@@ -340,6 +354,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """Wake those who wait for an instance."""
         closing, changing = self.closing, self.changing
         self.checkpoints.notice(action)
+        self.retention.notice(action)
         if not closing and not changing:
             return
         for turn in action.turns:
@@ -382,7 +397,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         if not self.driver.engine.core.knows_open(address):
             found = self.reader.load([address]).get(address)
             if found is None:
-                raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+                raise gone(self.reader, *address)
             if found.head.closed_at is not None and not future.done():
                 future.set_result(Closed(NOTHING))
         if seconds is None:
