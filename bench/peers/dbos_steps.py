@@ -1,8 +1,8 @@
 """What DBOS costs: .venv-bench/bin/python bench/peers/dbos_steps.py MODE [options].
 
 On a new SQLite file, or with --db URL in a new database of a PostgreSQL server. Run by the peer's
-own interpreter, so it imports nothing of ours. Each measurement prints one line of JSON. The flow is
-three steps that do nothing; its work is what the engine writes down.
+own interpreter, so it imports nothing of ours. Each measurement prints one line of JSON. The flow
+is three steps that do nothing; its work is what the engine writes down.
 """
 
 import argparse

@@ -1,9 +1,10 @@
 """What Restate costs: .venv-bench/bin/python bench/peers/restate_steps.py MODE [options].
 
-A server of its own in a new folder, its log flushed to disk as by default; a service in Python behind
-hypercorn, as its documentation has it; calls through its HTTP ingress by a client that does no more
-than it must. The handler is three `ctx.run` that do nothing. Run by the peer's own interpreter, so it
-imports nothing of ours. Each measurement prints one line of JSON; its figures begin after a warm-up.
+A server of its own in a new folder, its log flushed to disk as by default; a service in Python
+behind hypercorn, as its documentation has it; calls through its HTTP ingress by a client that does
+no more than it must. The handler is three `ctx.run` that do nothing. Run by the peer's own
+interpreter, so it imports nothing of ours. Each measurement prints one line of JSON; its figures
+begin after a warm-up.
 """
 
 import argparse
@@ -130,9 +131,7 @@ def start_service(options: argparse.Namespace, log: Any) -> "subprocess.Popen[by
     return subprocess.Popen(words, stdout=log, stderr=log, cwd=here)
 
 
-def start_server(
-    options: argparse.Namespace, folder: str, log: Any
-) -> "subprocess.Popen[bytes]":
+def start_server(options: argparse.Namespace, folder: str, log: Any) -> "subprocess.Popen[bytes]":
     """The server in its default settings, but for its places; it tells nobody of itself."""
     words = [options.server, "--base-dir", f"{folder}/data", "--listen-mode", "tcp", "--no-logo"]
     words += ["--bind-ip", HOST, "--bind-port", str(options.node), "--node-name", "bench"]

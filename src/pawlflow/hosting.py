@@ -21,7 +21,7 @@ from pawlflow.app import (
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
-from pawlflow.driving import InlineDriver, ThreadDriver
+from pawlflow.driving import InlineDriver, SendingDriver, ThreadDriver, can_send
 from pawlflow.effects.runner import CONCURRENCY, Runner
 from pawlflow.effects.secrets import Secrets
 from pawlflow.endpoints import Endpoints
@@ -192,7 +192,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
     def new_driver(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> InlineDriver:
         """Who says when the engine works."""
-        made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
+        if self.driver_kind == "thread":
+            return ThreadDriver(engine, loop)
+        made = SendingDriver if can_send(self.store) else InlineDriver
         return made(engine, loop)
 
     def poked(self) -> None:
