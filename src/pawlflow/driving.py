@@ -116,8 +116,8 @@ class Appending(Protocol):
 class Sends(Protocol):
     """A store that does not have to be waited for."""
 
-    def append_begin(self, batch: Batch) -> Appending:
-        """Begin to append."""
+    def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> Appending:
+        """Begin to append; `noticed` hears of an answer that another had to wait for."""
         ...
 
 
@@ -152,7 +152,7 @@ class SendingDriver(InlineDriver):
     def send(self, batch: Batch) -> None:
         """Let the server begin; a batch that cannot even be sent has its outcome now."""
         try:
-            self.sent = self.store.append_begin(batch)
+            self.sent = self.store.append_begin(batch, self.noticed)
         except StoreError as error:
             self.engine.core.appended(error, self.engine.clock.now())
         else:
@@ -166,6 +166,10 @@ class SendingDriver(InlineDriver):
             if self.scheduled is not None:
                 self.scheduled.cancel()
             self.run()
+
+    def noticed(self) -> None:
+        """Somebody used the store beside the engine, so nothing more will come to look at."""
+        self.loop.call_soon(self.look)
 
     def settle(self) -> None:
         """Tell the core what became of the batch, then do what was asked meanwhile."""

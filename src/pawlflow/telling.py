@@ -5,8 +5,9 @@ and pays nothing. Names, numbers and codes are told, never a payload.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Final, cast
 
 from pawlflow.driving import Appending, Sends
@@ -54,11 +55,12 @@ class ToldStore:
         with self.flushing(batch, self.clock.stopwatch()):
             self.store.append(batch)
 
-    def append_begin(self, batch: Batch) -> "ToldAppending":
+    def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> "ToldAppending":
         """The same, where nobody waits for it."""
         began = self.clock.stopwatch()
         with self.flushing(batch, began, over=False):
-            return ToldAppending(self, batch, began)
+            sent = cast("Sends", self.store).append_begin(batch, noticed)
+        return ToldAppending(sent, partial(self.flushing, batch, began))
 
     @contextmanager
     def flushing(self, batch: Batch, began: float, *, over: bool = True) -> Iterator[None]:
@@ -118,9 +120,11 @@ class ToldStore:
 class ToldAppending:
     """A commit under way, told when it is over."""
 
-    def __init__(self, told: ToldStore, batch: Batch, began: float) -> None:
-        self.told, self.batch, self.began = told, batch, began
-        self.sent: Appending = cast("Sends", told.store).append_begin(batch)
+    def __init__(
+        self, sent: Appending, flushing: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.sent = sent
+        self.flushing = flushing
 
     def fileno(self) -> int:
         """What becomes readable when there is news."""
@@ -132,7 +136,7 @@ class ToldAppending:
 
     def end(self) -> None:
         """Wait for the outcome."""
-        with self.told.flushing(self.batch, self.began):
+        with self.flushing():
             self.sent.end()
 
 

@@ -55,19 +55,19 @@ class Appending:
         """Send it."""
         self._link = link
         self._send = send
-        self._sent = link.begin(APPENDING, send)
+        self.sent = link.begin(APPENDING, send)
 
     def fileno(self) -> int:
         """What an event loop waits for."""
-        return self._sent.db.fileno()
+        return self.sent.db.fileno()
 
     def answered(self) -> bool:
         """Is its outcome known, as far as it can be? Waits for nothing."""
-        return self._sent.look()
+        return self.sent.look()
 
     def end(self) -> None:
         """Wait until it is durable. Raises what `append` raises."""
-        self._link.end(APPENDING, self._sent, self._send)
+        self._link.end(APPENDING, self.sent, self._send)
 
 
 class PostgresStore:
@@ -131,9 +131,14 @@ class PostgresStore:
         send = self._flush(batch)
         self._link.write(APPENDING, lambda db: send(db).end())
 
-    def append_begin(self, batch: Batch) -> "Appending":
-        """The same, without waiting: raises now or at its end what `append` raises."""
-        return Appending(self._link, self._flush(batch))
+    def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> "Appending":
+        """The same, without waiting: raises now or at its end what `append` raises.
+
+        Whatever else is asked of this handle waits for the answer first; `noticed` is told then.
+        """
+        appending = Appending(self._link, self._flush(batch))
+        appending.sent.noticed = noticed
+        return appending
 
     def _flush(self, batch: Batch) -> Callable[[Connection], Sent]:
         """How a batch is sent."""

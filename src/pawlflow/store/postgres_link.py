@@ -109,12 +109,14 @@ class Link:
         try:
             with self._kept(db, place):
                 self._sent = send(db)
+                return self._sent
         except psycopg.Error as trouble:
             self._failed(db, trouble, place, TRIES_MAX)
-        return self._sent  # type: ignore[return-value]  # else it was raised
+            raise AssertionError("unreachable") from trouble
 
     def end(self, place: str, sent: Sent, send: Callable[[Connection], Sent]) -> None:
         """Wait for the answer to what was sent. Raises as `write` does."""
+        self._sent = None
         try:
             with self._kept(sent.db, place):
                 sent.end()
@@ -183,8 +185,9 @@ class Link:
         if self._closed:
             raise errors.closed()
         if self._sent is not None:  # one after the other: its outcome waits for who sent it
-            self._sent.wait()
-            self._sent = None
+            sent, self._sent = self._sent, None
+            sent.wait()
+            sent.noticed()
         if self._db is not None and is_alive(self._db):
             return self._db
         if self._db is not None:

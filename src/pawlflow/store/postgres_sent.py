@@ -3,7 +3,7 @@
 Its answer is whole when the server is ready for the next one: only then is its commit durable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from select import POLLIN, POLLOUT, poll
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ class Sent:
         self.db = db
         self.done = False
         self.trouble: psycopg.Error | None = None
+        self.noticed: Callable[[], object] = lambda: None  # if another had to wait for its answer
         pg = db.pgconn
         pg.send_query_params(
             sql.encode(),
