@@ -293,11 +293,15 @@ def judge_rest(run: Run) -> list[Gate]:
     """What a node asks of the server that has nothing to do, by the server's own log."""
     seconds = run.count(30, 5)
     line = ours("parked", "idle", db=run.server.fresh(LOGGED), seconds=seconds)
-    said = run.server.log()
-    between = said[said.rindex(REST[0]) : said.rindex(REST[1])]
-    asked = re.findall(r"^pawl\|LOG:  (?:statement|execute [^:]*): (.*)", between, re.MULTILINE)
+    asked = asked_at_rest(run.server.log())
     run.keep({**line, "statements": asked, "per_s": len(asked) / seconds})
     return [at_most("queries of a node at rest", len(asked) / seconds, 1, "/s")]
+
+
+def asked_at_rest(log: str) -> list[str]:
+    """The statements of an engine between the two marks in a server's log."""
+    between = log[log.rindex(REST[0]) : log.rindex(REST[1])]
+    return re.findall(r"^pawl\|LOG:  (?:statement|execute [^:]*): (.*)", between, re.MULTILINE)
 
 
 def judge_processes(run: Run) -> list[Gate]:

@@ -16,7 +16,7 @@ from pawlflow.testing.conformance_kit import ACME, Scribe, cell, refused
 from tests.store.postgres_kit import Line
 from tests.store.test_postgres_lost import effects, line_cut, wait_blocked
 
-pytestmark = pytest.mark.req("R142", "R148", "R151")
+pytestmark = pytest.mark.req("R142", "R148", "R151", "R152")
 ORDER = cell("order-1")
 ADDRESS = (ACME, ORDER.key)
 
