@@ -98,10 +98,15 @@ def words(options: Mapping[str, object]) -> list[str]:
 
 def run_for_line(command: list[str], seconds_max: float) -> Line:
     """The one line that a program prints."""
-    ran = subprocess.run(
-        command, check=True, text=True, stdout=subprocess.PIPE, timeout=seconds_max
-    )
-    (line,) = read_lines(ran.stdout)
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as ran:
+        try:
+            said, _ = ran.communicate(timeout=seconds_max)
+        except BaseException:
+            ran.terminate()  # not killed: it ends what it started itself
+            raise
+    if ran.returncode:
+        raise subprocess.CalledProcessError(ran.returncode, command)
+    (line,) = read_lines(said)
     return line
 
 

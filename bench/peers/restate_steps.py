@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -57,8 +58,9 @@ app = restate.app([service])
 def main(arguments: list[str]) -> int:
     """Measure what was asked for, on a fresh server."""
     options = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was started is ended
     with tempfile.TemporaryDirectory(dir=options.folder) as folder, served(options, folder) as port:
-        line = asyncio.run(measure(options, port))
+        line = asyncio.run(asyncio.wait_for(measure(options, port), options.seconds_max))
         check(options, line)
     print(json.dumps({**about(options), **line}), flush=True)
     return 0
@@ -73,6 +75,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--workflows", type=int, default=1_000, help="in all, or samples taken")
     parser.add_argument("--workers", type=int, default=1, help="processes of the service")
     parser.add_argument("--folder", default=FOLDER, help="where its data is kept")
+    parser.add_argument("--seconds-max", type=float, default=80.0, help="then there is no figure")
     return parser.parse_args(arguments)
 
 
@@ -193,7 +196,7 @@ def free_port() -> int:
 async def measure(options: argparse.Namespace, port: int) -> dict[str, Any]:
     """So many calls, so many at a time, each over a connection that stays."""
     lanes = [await Lane.to(port) for _ in range(options.in_flight)]
-    await run(lanes, max(WARM_UP, 2 * options.in_flight))
+    await run(lanes, warm_up(options))
     begun = perf_counter()
     took = await run(lanes, options.workflows)
     seconds = perf_counter() - begun
@@ -208,6 +211,11 @@ async def measure(options: argparse.Namespace, port: int) -> dict[str, Any]:
         "p99_ms": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))] * 1e3, 3),
         "best_ms": round(ordered[0] * 1e3, 3),
     }
+
+
+def warm_up(options: argparse.Namespace) -> int:
+    """Calls before the clock starts: by then every connection is open."""
+    return max(WARM_UP, int(options.in_flight))
 
 
 async def run(lanes: list["Lane"], count: int) -> list[float]:
@@ -251,9 +259,8 @@ class Lane:
 
 def check(options: argparse.Namespace, line: dict[str, Any]) -> None:
     """All of them ended, and nothing else is under way."""
-    warm_up = max(WARM_UP, 2 * options.in_flight)
     rows = admin(options, "/query", {"query": QUESTION})["rows"]
-    assert rows == [{"status": "completed", "n": line["workflows"] + warm_up}], rows
+    assert rows == [{"status": "completed", "n": line["workflows"] + warm_up(options)}], rows
 
 
 if __name__ == "__main__":
