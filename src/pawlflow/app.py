@@ -29,6 +29,8 @@ from pawlflow.store.port import SHARDS, Store, StoreError, Taken
 from pawlflow.store.postgres_url import is_postgres, masked
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.store.sqlite_backup import backup, restore
+from pawlflow.store.sqlite_views import SqliteReadModels
+from pawlflow.store.views import ReadModels
 from pawlflow.telling import ToldOutside, listened_to, told_store
 
 log = logging.getLogger("pawl.app")
@@ -104,6 +106,19 @@ def open_store(url: str) -> Store:
         return store
     path = path_of(url)
     return MemoryStore() if path is None else SqliteStore(path)
+
+
+def read_models_at(url: str, *, make: bool = True) -> ReadModels:
+    """The read models of a store, made if they are missing. Raises StoreError without SQL."""
+    if is_postgres(url):
+        postgres()  # says what to install
+        from pawlflow.store.postgres_views import PostgresReadModels
+
+        return PostgresReadModels(url, make=make)
+    path = path_of(url)
+    if path is None:
+        raise StoreError("views.no_sql", "what is in memory has no tables: name a file or a server")
+    return SqliteReadModels(path, make=make)
 
 
 def postgres() -> Any:

@@ -98,4 +98,16 @@ STORE_CODES: Final[dict[str, tuple[str, str]]] = {
         "The URL names no store.",
         "Use sqlite:///PATH, postgresql://USER@HOST/DATABASE or memory:",
     ),
+    "views.missing": (
+        "The store has no read models, or those of another version of Pawl.",
+        "`pawl rebuild` builds them from the journal (docs/sql.md).",
+    ),
+    "views.no_sql": (
+        "The store is in memory and has no tables to be read with SQL.",
+        "Use sqlite:///PATH or postgresql://USER@HOST/DATABASE.",
+    ),
+    "views.different": (
+        "A row of the read models is not the one that the journal gives.",
+        "`pawl rebuild` builds all of them again; nothing else reads them, so nothing is lost.",
+    ),
 }

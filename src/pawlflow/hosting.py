@@ -37,6 +37,7 @@ from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
+from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
 from pawlflow.runs import NOTHING, Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
@@ -81,6 +82,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        read_models: bool = False,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -94,6 +96,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
         self.services = Services(nats)  # who carries out what no function here does
+        self.read_models = read_models  # are the rows of the SQL views kept fresh?
+        self.following: ReadModelWorker | None = None
 
     # Coming and going
 
@@ -119,6 +123,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.pokes: Poked | None = None
         try:
             await self.services.open(self, connect_bus)  # before anything is offered
+            if self.read_models:
+                self.following = follow(self.url)
         except PawlError:
             await self.close()
             raise
@@ -150,6 +156,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         await self.registry.close()
         self.watched.close()
         await self.driver.close()
+        if self.following is not None:
+            await asyncio.to_thread(self.following.stop)
+            self.following = None
         self.wake_all(PawlError("engine.closed", "the engine was closed; the instance goes on"))
         self.reader.close()
         self.store.close()
@@ -219,6 +228,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
         With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
         """
+        workflow = self.named(workflow)
         whose = Tenant(tenant or self.tenant)
         key = key_for(self.clock, whose, id)
         if is_built(workflow):
@@ -260,7 +270,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         at: Moment | None = None,
     ) -> AsyncIterator[Started]:
         """The same, each answer as it comes: for more starts than anybody wants to keep."""
-        whose = Tenant(tenant or self.tenant)
+        whose, workflow = Tenant(tenant or self.tenant), self.named(workflow)
         if is_built(workflow):
             begin = partial(self.start, workflow, tenant=tenant, by=by, at=at)
             answers = start_each(self, whose, begin, inputs)

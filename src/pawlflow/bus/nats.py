@@ -20,6 +20,9 @@ ANSWER_S: Final = 5.0  # for the server
 CONNECT_S: Final = 5.0
 TWICE_S: Final = 120.0  # in which a message with the same id counts once
 OVERLAP: Final = 10065  # the server's code: another stream has the subject
+IN_USE: Final = 10058  # the server's code: somebody else has made the stream meanwhile
+KEEPING_MAX: Final = 20  # rounds: as many services may come at once, and change one stream
+KEEPING_S: Final = 0.02  # before the second round, and so much more before each one after it
 GONE: Final = (errors.Error, APIError, OSError, TimeoutError)  # what a lost server looks like
 
 
@@ -104,25 +107,32 @@ class NatsBus:
 
     async def keep(self, stream: Stream) -> bool:
         """Have a stream for these subjects, beside those it has."""
-        try:
+        made = False
+        for number in range(1, KEEPING_MAX + 1):
             try:
-                info = await self.js.stream_info(stream.name)
-                made = False
-            except NotFoundError:
-                info = await self.js.add_stream(config_of(stream, stream.subjects))
-                made = True
-            missing = set(stream.subjects) - set(info.config.subjects or ())
-            if missing:
+                try:
+                    info = await self.js.stream_info(stream.name)
+                except NotFoundError:
+                    info = await self.js.add_stream(config_of(stream, stream.subjects))
+                    made = True
+                missing = set(stream.subjects) - set(info.config.subjects or ())
+                if not missing:
+                    compare(stream, info.config)
+                    return made
+                # What others add between our reading and our writing is lost to them, and the
+                # other way round: the server compares nothing. So whoever wrote reads again.
                 subjects = (*(info.config.subjects or ()), *sorted(missing))
                 info = await self.js.update_stream(config_of(stream, subjects))
-        except APIError as error:
-            code = "nats.overlap" if error.err_code == OVERLAP else "nats.stream"
-            message = f"the stream {stream.name} cannot be kept: {error.description}"
-            raise BusError(code, message) from error
-        except GONE as error:
-            raise lost(error) from error
-        compare(stream, info.config)
-        return made
+            except APIError as error:
+                if error.err_code != IN_USE:
+                    code = "nats.overlap" if error.err_code == OVERLAP else "nats.stream"
+                    message = f"the stream {stream.name} cannot be kept: {error.description}"
+                    raise BusError(code, message) from error
+            except GONE as error:
+                raise lost(error) from error
+            await asyncio.sleep(number * KEEPING_S)
+        message = f"the stream {stream.name} is changed by others again and again: look who it is"
+        raise BusError("nats.stream", message)
 
     async def take(self, consumer: Consumer, heard: Heard) -> None:
         """Have a consumer and listen to it."""

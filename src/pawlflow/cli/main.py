@@ -48,6 +48,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     ),
     "batches": ("pawlflow.cli.batches", "List, show and follow acts on many instances."),
     "replay": ("pawlflow.cli.replay", "Decide every turn again and compare; exit 5 if it differs."),
+    "rebuild": ("pawlflow.cli.rebuild", "Build the SQL views of instances and steps again."),
     "schedules": (
         "pawlflow.cli.schedules",
         "List, show, pause, unpause and backfill what starts by the clock.",
@@ -72,7 +73,10 @@ SECTIONS: Final = {
         *("review", "signal", "emit", "cancel", "pause", "unpause"),
         *("resume", "reassign", "retry", "complete", "batches"),
     ),
-    "Operate": ("schedules", "replay", "dlq", "keys", "doctor", "backup", "restore", "journal"),
+    "Operate": (
+        *("schedules", "replay", "rebuild", "dlq", "keys", "doctor", "backup", "restore"),
+        "journal",
+    ),
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"
