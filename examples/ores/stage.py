@@ -94,7 +94,8 @@ class Stage(AbstractContextManager["Stage"]):
 def command_of(name: str) -> list[str]:
     """What is run under a name."""
     if name == "engine":
-        return [sys.executable, "-m", "examples.ores.engine"]
+        built = "examples.ores.flows.bundle_publish"
+        return [*PAWL, "serve", "examples/ores/flows", "--worker", built]
     if name == "grid":  # it has work of its own beside its commands
         return [sys.executable, "-m", "examples.ores.services.grid"]
     return [*PAWL, "worker", f"examples.ores.services.{name}"]

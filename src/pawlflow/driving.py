@@ -9,9 +9,10 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import Protocol, cast, runtime_checkable
+from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from pawlflow.engine.actions import Accepted, Append, Reply
 from pawlflow.engine.drivers import SAFETY_MS, Engine, StoreAction
@@ -20,6 +21,7 @@ from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
 from pawlflow.store.port import Batch, StoreError
 
+T = TypeVar("T")
 Answer = asyncio.Future[Accepted | Rejected]
 
 
@@ -86,6 +88,10 @@ class InlineDriver:
         if not future.done():
             future.set_result(reply.outcome)
 
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Have something done with the store, after all that was asked of it before."""
+        return work()
+
     async def close(self) -> None:
         """Finish what was handed in, then stop."""
         while self.waiting:
@@ -119,11 +125,6 @@ class Sends(Protocol):
     def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> Appending:
         """Begin to append; `noticed` hears of an answer that another had to wait for."""
         ...
-
-
-def can_send(store: object) -> bool:
-    """Is this such a store?"""
-    return isinstance(store, Sends)
 
 
 class SendingDriver(InlineDriver):
@@ -189,6 +190,13 @@ class SendingDriver(InlineDriver):
             error = trouble
         self.engine.core.appended(error, self.engine.clock.now())
 
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Have something done with the store, once the core knows what became of its batch."""
+        if self.sent is not None:
+            self.settle()
+            self.kick()
+        return work()
+
     async def close(self) -> None:
         """Finish what was handed in, then stop."""
         await super().close()
@@ -205,7 +213,7 @@ class ThreadDriver(InlineDriver):
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(engine, loop)
-        self.asked: SimpleQueue[StoreAction | None] = SimpleQueue()
+        self.asked: SimpleQueue[StoreAction | Callable[[], None] | None] = SimpleQueue()
         self.closed = False
         engine.carry = self.asked.put
         self.thread = threading.Thread(target=self.work, name="pawl-store", daemon=True)
@@ -214,11 +222,27 @@ class ThreadDriver(InlineDriver):
     def work(self) -> None:
         """On the thread: do what is asked of the store, one after the other."""
         while (action := self.asked.get()) is not None:
+            if callable(action):
+                action()
+                continue
             try:
                 told = self.engine.ask(action)
             except Exception as error:  # noqa: BLE001  # the loop must know
                 told = partial(fail, error)
             self.loop.call_soon_threadsafe(self.heard, told)
+
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Have something done with the store, after all that was asked of it before."""
+        future: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                future.set_result(work())
+            except Exception as error:  # noqa: BLE001  # who asked must know
+                future.set_exception(error)
+
+        self.asked.put(do)
+        return await asyncio.wrap_future(future)
 
     def heard(self, told: Callable[[], None]) -> None:
         """On the loop: the store has answered."""
@@ -237,3 +261,10 @@ class ThreadDriver(InlineDriver):
 def fail(error: Exception) -> None:
     """Let the loop see what broke on the thread."""
     raise error
+
+
+def driver_of(kind: str, store: object) -> type[InlineDriver]:
+    """The driver of this name for a store."""
+    if kind == "thread":
+        return ThreadDriver
+    return SendingDriver if isinstance(store, Sends) else InlineDriver

@@ -1,7 +1,7 @@
 """Hosting: an engine in this process, on the event loop of whoever opens it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
@@ -21,7 +21,7 @@ from pawlflow.app import (
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
-from pawlflow.driving import InlineDriver, SendingDriver, ThreadDriver, can_send
+from pawlflow.driving import InlineDriver, driver_of
 from pawlflow.effects.runner import CONCURRENCY, Runner
 from pawlflow.effects.secrets import Secrets
 from pawlflow.endpoints import Endpoints
@@ -95,6 +95,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
+        self.ended: Callable[[], object] = lambda: None  # is told when nothing more can happen
         self.services = Services(nats)  # who carries out what no function here does
         self.read_models = read_models  # are the rows of the SQL views kept fresh?
         self.following: ReadModelWorker | None = None
@@ -109,7 +110,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.store = open_store(self.url)
         self.clock = self.new_clock()
         try:
-            engine = engine_on(self.store, self, clock=self.clock, limits=self.limits)
+            engine = self.new_engine()
         except StoreError:
             self.store.close()
             self.store = None
@@ -122,6 +123,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.join_runner()
         self.pokes: Poked | None = None
         try:
+            await self.take_part()
             await self.services.open(self, connect_bus)  # before anything is offered
             if self.read_models:
                 self.following = follow(self.url)
@@ -178,6 +180,14 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """Stop. What is in flight is in the journal, and goes on when somebody enters again."""
         await self.close()
 
+    def new_engine(self) -> Engine:
+        """Own the store."""
+        assert self.store is not None
+        return engine_on(self.store, self, clock=self.clock, limits=self.limits)
+
+    async def take_part(self) -> None:
+        """Where others share the store, find the own place among them. Here nobody does."""
+
     def new_clock(self) -> Clock:
         """Where time and chance come from."""
         return SystemClock()
@@ -201,10 +211,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
     def new_driver(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> InlineDriver:
         """Who says when the engine works."""
-        if self.driver_kind == "thread":
-            return ThreadDriver(engine, loop)
-        made = SendingDriver if can_send(self.store) else InlineDriver
-        return made(engine, loop)
+        return driver_of(self.driver_kind, self.store)(engine, loop)
 
     def poked(self) -> None:
         """Another process says that there is mail."""
@@ -230,7 +237,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         """
         workflow = self.named(workflow)
         whose = Tenant(tenant or self.tenant)
-        key = key_for(self.clock, whose, id)
+        key = self.key_for(whose, id)
         if is_built(workflow):
             plan = self.kept_plan(workflow, input, (whose, key))
             existing = plan is not None
@@ -243,6 +250,10 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         if isinstance(outcome, Rejected):
             raise refusal(outcome)
         return Run(self, whose, key)
+
+    def key_for(self, tenant: Tenant, given: str | None) -> InstanceId:
+        """The id of an instance that is to start, a new one if none is given."""
+        return key_for(self.clock, tenant, given)
 
     async def start_many(  # what starts consist of
         self,
@@ -343,6 +354,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
     def stopped(self, action: Stopped) -> None:
         """The store failed: whoever waits is told."""
         self.trouble = action
+        self.ended()
         self.wake_all(PawlError(action.code, action.message))
 
     def wake_all(self, error: PawlError) -> None:

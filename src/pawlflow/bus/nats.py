@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import nats
 from nats import errors
@@ -12,9 +12,11 @@ from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
-from pawlflow.bus.port import Answered, BusError, Consumer, Heard, Stream
+from pawlflow.bus import nats_echo as echo
+from pawlflow.bus.port import Answered, BusError, BusFacts, Consumer, Echo, Heard, Stream
 
 log = logging.getLogger("pawl.nats")
+T = TypeVar("T")
 VERSION_MIN: Final = (2, 10)
 ANSWER_S: Final = 5.0  # for the server
 CONNECT_S: Final = 5.0
@@ -220,6 +222,31 @@ class NatsBus:
         except GONE as error:
             raise lost(error) from error
 
+    # For who looks after it
+
+    async def facts(self) -> BusFacts:
+        """What the server is."""
+        found = self.client.connected_server_version
+        version = f"{found.major}.{found.minor}.{found.patch}"
+        try:
+            return await echo.facts_of(self.js, version, self.client.max_payload)
+        except GONE as error:
+            return BusFacts(version=version, streams=False, why=words_of(error))
+
+    async def stream_echo(self, stream: Stream) -> Echo | None:
+        """How a stream differs from what is asked for."""
+        wanted = config_of(stream, stream.subjects)
+        return await heard_of(echo.stream_echo(self.js, wanted))
+
+    async def consumer_echo(self, consumer: Consumer) -> Echo | None:
+        """How a consumer differs from what is asked for."""
+        wanted = consumer_of(consumer)
+        return await heard_of(echo.consumer_echo(self.js, consumer.stream, wanted))
+
+    async def consumers(self, stream: str) -> list[tuple[str, tuple[str, ...], int]]:
+        """Who takes messages of a stream."""
+        return await heard_of(echo.consumers_of(self.js, stream))
+
     async def close(self) -> None:
         """Finish what was heard, and hear no more."""
         for each in self.listening.values():
@@ -255,6 +282,14 @@ def words_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+async def heard_of(answer: Awaitable[T]) -> T:
+    """What the server answers. Raises BusError if it does not."""
+    try:
+        return await answer
+    except GONE as error:
+        raise lost(error) from error
+
+
 def lost(error: BaseException) -> BusError:
     """The server, or the stream, did not answer."""
     return BusError("nats.unreachable", f"NATS did not take it: {words_of(error)}")
@@ -281,13 +316,9 @@ def config_of(stream: Stream, subjects: tuple[str, ...]) -> api.StreamConfig:
     )
 
 
-def compare(stream: Stream, echo: api.StreamConfig) -> None:
+def compare(stream: Stream, found: api.StreamConfig) -> None:
     """Is the stream what was asked for? An old server, or somebody else, may differ."""
-    wanted = config_of(stream, stream.subjects)
-    names = ("retention", "storage", "discard", "max_age", "duplicate_window")
-    wrong = [each for each in names if getattr(wanted, each) != getattr(echo, each)]
-    if not set(stream.subjects) <= set(echo.subjects or ()):
-        wrong.append("subjects")
+    wrong = echo.stream_differs(config_of(stream, stream.subjects), found)
     if wrong:
         message = (
             f"the stream {stream.name} is not as it was asked for ({', '.join(wrong)}): "

@@ -182,6 +182,13 @@ class Services:
                 return (tenant,)
         return None
 
+    def abandon(self, gone: Callable[[CellId], bool]) -> None:
+        """Other nodes look after these commands now."""
+        for gateway in self.gateways.values():
+            open_calls = gateway.commands.open
+            for key in [key for key, call in open_calls.items() if gone(call.cell)]:
+                gateway.commands.settled(key)
+
     async def close(self) -> None:
         """Say and hear no more."""
         gateways, self.gateways = self.gateways, {}
