@@ -239,7 +239,7 @@ LEFT JOIN (SELECT * FROM waits ORDER BY id LIMIT $3) AS m ON true ORDER BY m.id;
 
 -- answer: Does this mail wait, was it refused, and what is the highest id that was ever given?
 SELECT EXISTS (SELECT 1 FROM pawl.mailbox WHERE id = $1), refusal.code, refusal.detail,
-  (SELECT CASE WHEN has_keys THEN last_value ELSE 0 END FROM pawl.mailbox_id_seq)
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pawl.mailbox_id_seq)
 FROM (SELECT 1) AS one LEFT JOIN pawl.refusal ON refusal.mail = $1;
 
 -- poke: Tell whoever owns these shards, or any, that there is mail.
