@@ -21,6 +21,8 @@ import psycopg
 from bench.judge import FOLDER, Line
 from pawlflow.embedded import Pawl
 from pawlflow.files import load_path
+from pawlflow.hosting import Hosted
+from pawlflow.nodes import Node
 
 WAITING: Final = """
 apiVersion: pawl.dev/v1
@@ -59,6 +61,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--instances", type=int, default=100_000)
     parser.add_argument("--kind", choices=("gate", "wait", "call"), help="what they wait for")
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--node", choices=("alone", "shared"), default="alone", help="of idle")
     parser.add_argument("--folder", default=FOLDER, help="where a SQLite file is made")
     parser.add_argument("--db", metavar="URL", help="another store, where nothing has run yet")
     options = parser.parse_args(arguments)
@@ -76,7 +79,7 @@ def workflow_in(folder: Path, text: str) -> Any:
     return workflow
 
 
-async def start_many(pawl: Pawl, workflow: Any, count: int) -> None:
+async def start_many(pawl: Hosted, workflow: Any, count: int) -> None:
     """Start so many, a few thousand at a time."""
     left = count
 
@@ -164,7 +167,8 @@ async def restart(options: argparse.Namespace, folder: Path) -> Line:
 async def idle(options: argparse.Namespace, folder: Path) -> Line:
     """Count the statements of an engine that has nothing to do."""
     workflow = workflow_in(folder, WAITING)
-    async with Pawl(options.url) as pawl:
+    made = Node(options.url) if options.node == "shared" else Pawl(options.url)
+    async with made as pawl:
         await start_many(pawl, workflow, 100)
         await asyncio.sleep(0.2)
         statements: list[str] = []
@@ -175,7 +179,7 @@ async def idle(options: argparse.Namespace, folder: Path) -> Line:
 
         if options.db:
             await rest_between_marks(options)
-            return {"seconds": options.seconds}
+            return {"seconds": options.seconds, "kind": options.node}
         pawl.store._db.exec_trace = seen  # noqa: SLF001
         await asyncio.sleep(options.seconds)
     return {"seconds": options.seconds, "statements": len(statements)}

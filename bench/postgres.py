@@ -298,11 +298,14 @@ def judge_restart(run: Run) -> list[Gate]:
 
 def judge_rest(run: Run) -> list[Gate]:
     """What a node asks of the server that has nothing to do, by the server's own log."""
-    seconds = run.count(30, 5)
-    line = ours("parked", "idle", db=run.server.fresh(LOGGED), seconds=seconds)
-    asked = asked_at_rest(run.server.log())
-    run.keep({**line, "statements": asked, "per_s": len(asked) / seconds})
-    return [at_most("queries of a node at rest", len(asked) / seconds, 1, "/s")]
+    seconds = run.count(30, 10)
+    gates = []
+    for node, what in (("alone", "an engine"), ("shared", "a node among others")):
+        line = ours("parked", "idle", db=run.server.fresh(LOGGED), seconds=seconds, node=node)
+        asked = asked_at_rest(run.server.log())
+        run.keep({**line, "statements": asked, "per_s": len(asked) / seconds})
+        gates.append(at_most(f"queries of {what} at rest", len(asked) / seconds, 1, "/s"))
+    return gates
 
 
 def asked_at_rest(log: str) -> list[str]:
