@@ -6,7 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from bench import judge, services, wake
+from bench import judge, parked, services, wake
+from bench import postgres as postgres_bench
 from pawlflow.embedded import Pawl
 
 
@@ -52,6 +53,62 @@ def test_steps_over_a_busy_machine_prove_nothing(measured, calm, gate, code):
     """With --gate, and on a calm machine alone, too few steps a second are a failure."""
     gates = [services.gate_of("sqlite, batched", measured, services.LIMITS["batched"])]
     assert services.exit_code(gates, calm=calm, gate=gate) == code
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "figure"),
+    [
+        ("pawl_steps", ["throughput", "--workflows", "6", "--in-flight", "3"], "steps_per_s"),
+        ("parked", ["restart", "--instances", "20", "--kind", "wait"], "first_commit_s"),
+        ("parked", ["idle", "--seconds", "0.1"], "seconds"),
+    ],
+)
+def test_a_bench_runs_on_a_server_too(name, arguments, figure, postgres, capsys):
+    """The same line of figures; the schema is one where nothing has run yet."""
+    bench = import_module(f"bench.{name}")
+
+    code = bench.main([*arguments, "--db", postgres.fresh()])
+
+    line = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert line["engine"] == "pawl"
+    assert line[figure] > 0
+
+
+# Judging
+
+
+@pytest.mark.parametrize(
+    ("measured", "calm", "verdict", "missed"),
+    [
+        (8_000, True, "pass", []),
+        (8_000, False, "pass", []),
+        (7_999, True, "FAIL", ["speed"]),
+        (7_999, False, "void", []),
+    ],
+)
+def test_a_wall_on_a_busy_machine_is_void_unless_it_is_good(measured, calm, verdict, missed):
+    """It neither passes nor fails."""
+    gate = judge.at_least("speed", measured, 8_000, "steps/s", calm=calm)
+
+    assert gate.verdict == verdict
+    assert judge.failed([gate]) == missed
+
+
+@pytest.mark.req("R213")
+def test_statements_at_rest_are_counted_by_the_servers_log():
+    """Those of the engine, between the last two marks, however they were sent."""
+    log = f"""\
+pawl|LOG:  statement: BEGIN
+|LOG:  statement: SELECT '{parked.REST[0]}'
+pawl|LOG:  execute <unnamed>: SELECT 1
+pawl|DETAIL:  parameters: $1 = 'x'
+|LOG:  statement: SELECT 2
+pawl|LOG:  statement: COMMIT
+|LOG:  statement: SELECT '{parked.REST[1]}'
+pawl|LOG:  statement: SELECT 3
+"""
+    assert postgres_bench.asked_at_rest(log) == ["SELECT 1", "COMMIT"]
 
 
 # Waking

@@ -22,7 +22,7 @@ from pawlflow.app import (
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
-from pawlflow.driving import InlineDriver, ThreadDriver
+from pawlflow.driving import InlineDriver, driver_of
 from pawlflow.effects.runner import CONCURRENCY, Runner
 from pawlflow.effects.secrets import Secrets
 from pawlflow.endpoints import Endpoints
@@ -219,8 +219,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
     def new_driver(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> InlineDriver:
         """Who says when the engine works."""
-        made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
-        return made(engine, loop)
+        return driver_of(self.driver_kind, self.store)(engine, loop)
 
     def new_retainer(self) -> Retainer:
         """Who lets instances go when their time is over."""

@@ -39,15 +39,39 @@ from pawlflow.store.postgres_owner import Ownership, facts_of
 from pawlflow.store.postgres_pokes import PostgresPokes, channel_of
 from pawlflow.store.postgres_rows import blobs, heard, ints, may_be, review_from, sql_of
 from pawlflow.store.postgres_schema import bring_up, is_made
+from pawlflow.store.postgres_sent import Sent
 from pawlflow.store.postgres_url import Where, where_of
 from pawlflow.store.postgres_write import flush_of, mail_values
 from pawlflow.store.rows import Row, found_of, head_of, kept_of, shard_of
 from pawlflow.store.sharing import View
 
 T = TypeVar("T")
+APPENDING: Final = "appending to table entry"
 PAGE: Final = 1_000  # cells read at once
 LOOK_MS: Final = 1_000  # between two looks into the mailbox of who cannot be poked
 LAST: Final = "\U0010ffff"  # no key is above it
+
+
+class Appending:
+    """A batch under way to the server; `fileno` becomes readable when there is news of it."""
+
+    def __init__(self, link: Link, send: Callable[[Connection], Sent]) -> None:
+        """Send it."""
+        self._link = link
+        self._send = send
+        self.sent = link.begin(APPENDING, send)
+
+    def fileno(self) -> int:
+        """What an event loop waits for."""
+        return self.sent.db.fileno()
+
+    def answered(self) -> bool:
+        """Is its outcome known, as far as it can be? Waits for nothing."""
+        return self.sent.look()
+
+    def end(self) -> None:
+        """Wait until it is durable. Raises what `append` raises."""
+        self._link.end(APPENDING, self.sent, self._send)
 
 
 class PostgresStore:
@@ -131,6 +155,20 @@ class PostgresStore:
 
     def append(self, batch: Batch) -> None:
         """Write a batch: one statement, one round trip, one flush of the server."""
+        send = self._flush(batch)
+        self._link.write(APPENDING, lambda db: send(db).end())
+
+    def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> "Appending":
+        """The same, without waiting: raises now or at its end what `append` raises.
+
+        Whatever else is asked of this handle waits for the answer first; `noticed` is told then.
+        """
+        appending = Appending(self._link, self._flush(batch))
+        appending.sent.noticed = noticed
+        return appending
+
+    def _flush(self, batch: Batch) -> Callable[[Connection], Sent]:
+        """How a batch is sent."""
         gone = [head.ref for head in batch.removed]
         try:
             flush = flush_of(self._sql, batch, self.attributes(gone) if gone else None)
@@ -140,10 +178,10 @@ class PostgresStore:
             raise
         text, own = flush.text(), self._own
 
-        def work(db: Connection) -> None:
-            run(db, text, flush.signed(own.node if own.leased else None, own.mark))
+        def send(db: Connection) -> Sent:
+            return Sent(db, text, flush.signed(own.node if own.leased else None, own.mark))
 
-        self._link.write("appending to table entry", work)
+        return send
 
     def post(self, mail: Sequence[Mail]) -> list[int]:
         """Put mail into the mailbox."""
