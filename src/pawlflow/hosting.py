@@ -19,6 +19,7 @@ from pawlflow.app import (
     pokes_of,
     second_handle,
 )
+from pawlflow.awaiting import Awaiting
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
@@ -41,11 +42,11 @@ from pawlflow.operations import Operations
 from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
 from pawlflow.retaining import Retainer, Retention, gone
-from pawlflow.runs import NOTHING, Closed, Run, closed_by
+from pawlflow.runs import Run
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
-from pawlflow.store.port import Address, StoreError
+from pawlflow.store.port import StoreError
 from pawlflow.trouble import PawlError
 
 
@@ -62,7 +63,7 @@ class NotOpen:
 NOT_OPEN: Any = NotOpen()
 
 
-class Hosted(Library, Endpoints, Acts, Completing, Operations):
+class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
     """An engine in this process."""
 
     driver: InlineDriver
@@ -97,9 +98,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.processes = processes  # at most so many for steps with pool="process"
         self.secrets: Secrets = secrets_of(secrets)
         self.driver = self.reader = self.runner = self.clock = self.watched = NOT_OPEN
-        self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
-        self.changing: dict[Address, list[asyncio.Future[None]]] = {}
-        self.trouble: Stopped | None = None
+        self.closing, self.changing = {}, {}
+        self.trouble = None
         self.ended: Callable[[], object] = lambda: None  # is told when nothing more can happen
         self.services = Services(nats)  # who carries out what no function here does
         self.read_models = read_models  # are the rows of the SQL views kept fresh?
@@ -351,64 +351,12 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
     def notify(self, action: Notify) -> None:
         """Wake those who wait for an instance."""
-        closing, changing = self.closing, self.changing
         self.checkpoints.notice(action)
         self.retention.notice(action)
-        if not closing and not changing:
-            return
-        for turn in action.turns:
-            address = (turn.cell.tenant, turn.cell.key)
-            if turn.head.closed_at is not None and address in closing:
-                for future in closing.pop(address):
-                    if not future.done():
-                        future.set_result(closed_by(turn.stepped.turn.events[-1]))
-            for changed in changing.pop(address, ()):
-                if not changed.done():
-                    changed.set_result(None)
+        self.wake(action)
 
     def stopped(self, action: Stopped) -> None:
         """The store failed: whoever waits is told."""
         self.trouble = action
         self.ended()
         self.wake_all(PawlError(action.code, action.message))
-
-    def wake_all(self, error: PawlError) -> None:
-        """Nothing more will come: tell whoever waits for it."""
-        closing, self.closing = self.closing, {}
-        changing, self.changing = self.changing, {}
-        waiting: list[asyncio.Future[Any]] = [each for line in closing.values() for each in line]
-        waiting += [each for line in changing.values() for each in line]
-        for future in waiting:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # who waited may be gone: that is no news for a log
-
-    def refuse_if_stopped(self) -> None:
-        """Nothing more will happen once the store has failed."""
-        if self.trouble is not None:
-            raise PawlError(self.trouble.code, self.trouble.message)
-
-    async def closed(self, address: Address, seconds: float | None) -> Closed:
-        """Wait until an instance is closed."""
-        self.refuse_if_stopped()
-        future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
-        self.closing.setdefault(address, []).append(future)
-        if not self.driver.engine.core.knows_open(address):
-            found = self.reader.load([address]).get(address)
-            if found is None:
-                raise gone(self.reader, *address)
-            if found.head.closed_at is not None and not future.done():
-                future.set_result(Closed(NOTHING))
-        if seconds is None:
-            return await future
-        async with asyncio.timeout(seconds):
-            return await future
-
-    async def changed(self, address: Address, turn: int) -> None:
-        """Wait until an instance has more turns than these."""
-        self.refuse_if_stopped()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.changing.setdefault(address, []).append(future)
-        found = self.reader.story(address, turn)
-        if found is None or found.head.turn <= turn:
-            await future

@@ -47,7 +47,7 @@ from pawlflow.store.rows import (
 )
 from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
-from pawlflow.store.sqlite_errors import odd, told, unknown
+from pawlflow.store.sqlite_errors import gap, odd, told, unknown
 from pawlflow.store.sqlite_find import SqliteRows, read_attributes
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL
@@ -393,12 +393,3 @@ class SqliteStore:
         """Give up a transaction; SQLite may have done so by itself."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-
-
-def gap(path: Path, shard: int, seq: int, what: str) -> StoreError:
-    """A part of the journal is missing."""
-    return StoreError(
-        "store.gap",
-        f"{path}: the journal of shard {shard} has a gap at sequence {seq}: {what}; "
-        "`pawl doctor` lists the damage, `pawl restore` brings a backup back",
-    )
