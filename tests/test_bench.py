@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from bench import judge, parked, wake
+from bench import judge, parked, services, wake
 from bench import postgres as postgres_bench
 from pawlflow.embedded import Pawl
 
@@ -31,6 +31,28 @@ def test_a_small_run_gives_a_line_of_figures(name, arguments, figure, tmp_path, 
     assert line["engine"] == "pawl"
     assert line[figure] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_services_are_measured_alone_and_in_batches(tmp_path, monkeypatch, capsys):
+    """A server, an engine and a worker: every command is checked to be done, once."""
+    monkeypatch.setattr(judge, "OUT", tmp_path / "out")
+    few = ["--workflows", "30", "--in-flight", "10", "--rounds", "1", "--bare", "100"]
+    assert services.main([*few, "--db", "sqlite", "--folder", str(tmp_path)]) == 0
+    lines = judge.read_lines(capsys.readouterr().out)
+    assert [line.get("mode") for line in lines] == [None, "plain", "batched"]
+    assert all(line.get("steps_per_s", line.get("messages_per_s")) > 0 for line in lines)
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("measured", "calm", "gate", "code"),
+    [(5_000, True, True, 0), (4_999, True, True, 1), (4_999, False, True, 0), (1, True, False, 0)],
+)
+def test_steps_over_a_busy_machine_prove_nothing(measured, calm, gate, code):
+    """With --gate, and on a calm machine alone, too few steps a second are a failure."""
+    gates = [services.gate_of("sqlite, batched", measured, services.LIMITS["batched"])]
+    assert services.exit_code(gates, calm=calm, gate=gate) == code
 
 
 @pytest.mark.parametrize(

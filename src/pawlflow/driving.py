@@ -8,7 +8,7 @@ never waits for it.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
@@ -19,7 +19,7 @@ from pawlflow.engine.drivers import SAFETY_MS, Engine, StoreAction
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
-from pawlflow.store.port import Batch, StoreError
+from pawlflow.store.port import Batch, Mail, StoreError
 
 T = TypeVar("T")
 Answer = asyncio.Future[Accepted | Rejected]
@@ -138,6 +138,7 @@ class SendingDriver(InlineDriver):
         self.store = cast("Sends", engine.store)
         self.sent: Appending | None = None
         self.watched = -1  # the descriptor that the loop looks at
+        self.mail: Sequence[Mail] = ()  # in what was sent
         self.asked: deque[StoreAction] = deque()
         engine.carry = self.carry
 
@@ -157,6 +158,7 @@ class SendingDriver(InlineDriver):
         except StoreError as error:
             self.engine.core.appended(error, self.engine.clock.now())
         else:
+            self.mail = batch.mail
             self.watched = self.sent.fileno()
             self.loop.add_reader(self.watched, self.look)
 
@@ -188,6 +190,8 @@ class SendingDriver(InlineDriver):
             sent.end()
         except StoreError as trouble:
             error = trouble
+        if error is None and self.mail:
+            self.engine.mailed(self.mail)
         self.engine.core.appended(error, self.engine.clock.now())
 
     async def ask(self, work: Callable[[], T]) -> T:

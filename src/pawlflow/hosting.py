@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
@@ -18,6 +19,7 @@ from pawlflow.app import (
     pokes_of,
     second_handle,
 )
+from pawlflow.awaiting import Awaiting
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
@@ -39,12 +41,13 @@ from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
 from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
-from pawlflow.runs import NOTHING, Closed, Run, closed_by
+from pawlflow.retaining import Retainer, Retention, gone
+from pawlflow.runs import Run
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
-from pawlflow.store.port import Address, StoreError
-from pawlflow.trouble import NotFound, PawlError
+from pawlflow.store.port import StoreError
+from pawlflow.trouble import PawlError
 
 
 class NotOpen:
@@ -60,7 +63,7 @@ class NotOpen:
 NOT_OPEN: Any = NotOpen()
 
 
-class Hosted(Library, Endpoints, Acts, Completing, Operations):
+class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
     """An engine in this process."""
 
     driver: InlineDriver
@@ -69,6 +72,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
     checkpoints: Checkpoints
     runner_kind: ClassVar[type[Runner]] = Runner
     alerts_kind: ClassVar[type[Alerts]] = Alerts
+    retainer_kind: ClassVar[type[Retainer]] = Retainer
 
     def __init__(  # noqa: PLR0913  # what may be chosen of an engine
         self,
@@ -83,6 +87,8 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         processes: int | None = None,
         nats: Given = None,
         read_models: bool = False,
+        retention: bool | None = None,
+        archive: str | Path | None = None,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -92,13 +98,13 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.processes = processes  # at most so many for steps with pool="process"
         self.secrets: Secrets = secrets_of(secrets)
         self.driver = self.reader = self.runner = self.clock = self.watched = NOT_OPEN
-        self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
-        self.changing: dict[Address, list[asyncio.Future[None]]] = {}
-        self.trouble: Stopped | None = None
+        self.closing, self.changing = {}, {}
+        self.trouble = None
         self.ended: Callable[[], object] = lambda: None  # is told when nothing more can happen
         self.services = Services(nats)  # who carries out what no function here does
         self.read_models = read_models  # are the rows of the SQL views kept fresh?
         self.following: ReadModelWorker | None = None
+        self.retention = Retention(retention, archive)  # instances go when their time is over
 
     # Coming and going
 
@@ -142,6 +148,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             raise
         self.watched.know(self.tenant)
         self.driver.poke()
+        self.retention.begin(self.new_retainer)
         return self
 
     async def close(self) -> None:
@@ -153,6 +160,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
             self.pokes.close()
         if self.publishing is not None:
             await asyncio.wait([self.publishing])
+        await self.retention.close()
         await self.services.close()
         await self.runner.close()
         await self.registry.close()
@@ -212,6 +220,12 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
     def new_driver(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> InlineDriver:
         """Who says when the engine works."""
         return driver_of(self.driver_kind, self.store)(engine, loop)
+
+    def new_retainer(self) -> Retainer:
+        """Who lets instances go when their time is over."""
+        apart = self.driver_kind == "thread"  # then nobody on the loop waits for a disk
+        reader = second_handle(self.reader) if apart else self.reader
+        return self.retainer_kind(reader, self.driver, self.clock, apart=apart)
 
     def poked(self) -> None:
         """Another process says that there is mail."""
@@ -306,7 +320,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         whose = Tenant(tenant or self.tenant)
         key = InstanceId(id)
         if not self.reader.load([(whose, key)]):
-            raise NotFound("instance.unknown", f"no instance {id!r}")
+            raise gone(self.reader, whose, key)
         return Run(self, whose, key)
 
     # What the engine tells
@@ -337,63 +351,12 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
     def notify(self, action: Notify) -> None:
         """Wake those who wait for an instance."""
-        closing, changing = self.closing, self.changing
         self.checkpoints.notice(action)
-        if not closing and not changing:
-            return
-        for turn in action.turns:
-            address = (turn.cell.tenant, turn.cell.key)
-            if turn.head.closed_at is not None and address in closing:
-                for future in closing.pop(address):
-                    if not future.done():
-                        future.set_result(closed_by(turn.stepped.turn.events[-1]))
-            for changed in changing.pop(address, ()):
-                if not changed.done():
-                    changed.set_result(None)
+        self.retention.notice(action)
+        self.wake(action)
 
     def stopped(self, action: Stopped) -> None:
         """The store failed: whoever waits is told."""
         self.trouble = action
         self.ended()
         self.wake_all(PawlError(action.code, action.message))
-
-    def wake_all(self, error: PawlError) -> None:
-        """Nothing more will come: tell whoever waits for it."""
-        closing, self.closing = self.closing, {}
-        changing, self.changing = self.changing, {}
-        waiting: list[asyncio.Future[Any]] = [each for line in closing.values() for each in line]
-        waiting += [each for line in changing.values() for each in line]
-        for future in waiting:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # who waited may be gone: that is no news for a log
-
-    def refuse_if_stopped(self) -> None:
-        """Nothing more will happen once the store has failed."""
-        if self.trouble is not None:
-            raise PawlError(self.trouble.code, self.trouble.message)
-
-    async def closed(self, address: Address, seconds: float | None) -> Closed:
-        """Wait until an instance is closed."""
-        self.refuse_if_stopped()
-        future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
-        self.closing.setdefault(address, []).append(future)
-        if not self.driver.engine.core.knows_open(address):
-            found = self.reader.load([address]).get(address)
-            if found is None:
-                raise NotFound("instance.unknown", f"no instance {address[1]!r}")
-            if found.head.closed_at is not None and not future.done():
-                future.set_result(Closed(NOTHING))
-        if seconds is None:
-            return await future
-        async with asyncio.timeout(seconds):
-            return await future
-
-    async def changed(self, address: Address, turn: int) -> None:
-        """Wait until an instance has more turns than these."""
-        self.refuse_if_stopped()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.changing.setdefault(address, []).append(future)
-        found = self.reader.story(address, turn)
-        if found is None or found.head.turn <= turn:
-            await future

@@ -53,6 +53,7 @@ class Engine:
         self.store = store
         self.clock = clock
         self.outside = outside
+        self.rounds_max = ROUNDS_MAX
         self.reply: Callable[[act.Reply], None] = lambda _: None
         self.forward: Callable[[act.Forward], None] = self.refuse
         self.mailed: Callable[[Sequence[Mail]], None] = lambda _: None
@@ -81,7 +82,7 @@ class Engine:
 
     def pump_on(self) -> TimeMs | None:
         """Work for some rounds; if there is more to do, it is time again at once."""
-        for _ in range(ROUNDS_MAX):
+        for _ in range(self.rounds_max):
             actions = self.core.work(self.clock.now())
             if not actions:
                 return self.core.next_wake()

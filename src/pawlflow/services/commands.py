@@ -1,23 +1,27 @@
 """Commands: calls that are carried out by services. They go out after their commit, again if lost.
 
 Nothing here is durable: the journal knows what is in flight, and offers it again after a restart or
-a silence. What is offered again is the same command: the same step id, the same attempt.
+a silence. What is offered again is the same command: the same step id, the same attempt. It goes
+out alone then: a batch may have gone to nobody.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
-from uuid import UUID
 
-from pawlflow.bus.port import Bus, BusError
+from pawlflow.bus.port import Bus, BusError, Letter
+from pawlflow.effects.headers import uuid_text
 from pawlflow.model.ids import CellId, StepKey
 from pawlflow.model.intents import Call, Intent, Stop
-from pawlflow.services import protocol
+from pawlflow.services import batches, protocol
+from pawlflow.services.ending import ended
+from pawlflow.services.takers import Takers, service_of
 
 log = logging.getLogger("pawl.nats")
-AT_ONCE: Final = 256  # commands on their way at a time
+AT_ONCE: Final = 512  # commands on their way at a time: what a commit may ask for
 REMEMBERED: Final = 100_000  # places of commands that were answered: duplicates come soon
 
 
@@ -29,12 +33,16 @@ class Commands:
         bus: Bus,
         trace_of: Callable[[CellId], str],
         refuse: Callable[[Call, BusError], None],
+        takers: Takers,
     ) -> None:
         self.bus = bus
         self.trace_of = trace_of
         self.refuse = refuse  # a command that no bus will ever take
+        self.takers = takers
         self.open: dict[StepKey, Call] = {}
         self.unsent: dict[StepKey, Call] = {}
+        self.batched: dict[StepKey, str] = {}  # that were sent in a batch: whose command
+        self.alone: set[StepKey] = set()  # that must not be sent in a batch
         self.places: OrderedDict[StepKey, CellId] = OrderedDict()
         self.subjects: set[str] = set()  # that a stream keeps
         self.sending: asyncio.Task[None] | None = None
@@ -46,9 +54,12 @@ class Commands:
         for intent in intents:
             if isinstance(intent, Stop):
                 self.stop(intent.call)
-            else:
-                self.open[intent.key] = self.unsent[intent.key] = intent
-                self.remember(intent)
+                continue
+            known = self.open.get(intent.key)
+            if known is not None and known.attempt == intent.attempt:
+                self.alone.add(intent.key)  # there was a silence
+            self.open[intent.key] = self.unsent[intent.key] = intent
+            self.remember(intent)
         self.begin()
 
     def remember(self, call: Call) -> None:
@@ -68,7 +79,7 @@ class Commands:
 
     async def send_cancel(self, call: Call) -> None:
         """A hint: an executor that does not hear it is heard of later, or never."""
-        subject = f"{protocol.CANCEL}{UUID(bytes=bytes(call.key))}"
+        subject = f"{protocol.CANCEL}{uuid_text(call.key)}"
         try:
             await self.bus.send(subject, b"", protocol.headers_of(call, self.trace_of(call.cell)))
         except BusError as error:
@@ -78,10 +89,13 @@ class Commands:
         """A command needs no more sending."""
         self.open.pop(key, None)
         self.unsent.pop(key, None)
+        self.batched.pop(key, None)
+        self.alone.discard(key)
 
     def again(self) -> None:
         """Whatever was sent may be lost."""
         self.unsent = dict(self.open)
+        self.batched.clear()
         self.begin()
 
     def begin(self) -> None:
@@ -92,15 +106,74 @@ class Commands:
     async def send_all(self) -> None:
         """Send until nothing is left, or the bus is unwell: then it is tried again later."""
         while self.unsent:
-            calls = list(self.unsent.values())[:AT_ONCE]
+            calls = list(islice(self.unsent.values(), AT_ONCE))
             try:
-                await self.keep({call.target for call in calls} - self.subjects)
+                await self.takers.learn({call.target for call in calls})
+                shared: list[Call] = []
+                single: list[Call] = []
+                for call in calls:
+                    together = call.key not in self.alone and self.takers.takes(call.target)
+                    (shared if together else single).append(call)
+                await self.send_batches(shared)
+                await self.send_alone(single)
             except BusError as error:
                 log.warning("commands wait: %s", error)
                 return
-            sent = await asyncio.gather(*(self.send_one(call) for call in calls))
-            if not all(sent):
-                return
+
+    async def send_batches(self, calls: Sequence[Call]) -> None:
+        """Send these together, those of each service; a stream has them when this returns."""
+        if not calls:
+            return
+        by_service: dict[str, list[Call]] = {}
+        for call in calls:
+            by_service.setdefault(service_of(call.target), []).append(call)
+        letters: list[Letter] = []
+        for service, theirs in by_service.items():
+            subject, most = f"{batches.BATCH}{service}", self.bus.bytes_max
+            made = batches.packed(subject, [self.letter_of(call) for call in theirs], most)
+            letters += made.batches
+            if made.large:
+                self.alone.update(theirs[at].key for at in made.large)
+        await self.bus.publish_all(letters)
+        for call in calls:
+            if call.key not in self.alone:
+                self.sent(call)
+                if call.key in self.open:  # it may have been answered meanwhile
+                    self.batched[call.key] = call.target
+
+    async def send_alone(self, calls: Sequence[Call]) -> None:
+        """Send these one by one; a stream has them when this returns."""
+        await self.keep({call.target for call in calls} - self.subjects)
+        letters = [self.letter_of(call) for call in calls]
+        try:
+            await self.bus.publish_all(letters)
+        except BusError as error:
+            if error.code != "nats.too_large":
+                raise
+            for call, letter in zip(calls, letters, strict=True):
+                await self.send_one(call, letter)
+        for call in calls:
+            self.sent(call)
+
+    async def send_one(self, call: Call, letter: Letter) -> None:
+        """Send one command, or refuse it if no bus will ever take it."""
+        try:
+            await self.bus.publish(*letter)
+        except BusError as error:
+            if error.code != "nats.too_large":
+                raise
+            self.settled(call.key)
+            self.refuse(call, error)
+
+    def letter_of(self, call: Call) -> Letter:
+        """A command as it travels."""
+        headers = protocol.headers_of(call, self.trace_of(call.cell))
+        return Letter(call.target, protocol.body_of(call), headers)
+
+    def sent(self, call: Call) -> None:
+        """A stream has it; unless it is to be sent again already, it need not be."""
+        if self.unsent.get(call.key) is call:
+            del self.unsent[call.key]
 
     async def keep(self, new: set[str]) -> None:
         """Have a stream for these subjects; one of somebody else is as good."""
@@ -114,24 +187,19 @@ class Commands:
             log.info("another stream keeps %s", ", ".join(sorted(new)))
         self.subjects |= new
 
-    async def send_one(self, call: Call) -> bool:
-        """Send one command; a stream has it if this is true."""
-        headers = protocol.headers_of(call, self.trace_of(call.cell))
-        try:
-            await self.bus.publish(call.target, protocol.body_of(call), headers)
-        except BusError as error:
-            if error.code == "nats.too_large":
-                self.settled(call.key)
-                self.refuse(call, error)
-                return True
-            log.warning("%s of %s is sent again later: %s", call.step, call.cell.key, error)
-            return False
-        if self.unsent.get(call.key) is call:
-            del self.unsent[call.key]
-        return True
-
     async def look(self) -> bool:
-        """Is there still a stream? If it had to be made anew, what it held is lost."""
+        """Is there still a stream? If it had to be made anew, what it held is lost.
+
+        What went in batches to somebody who is gone is sent again, alone.
+        """
+        gone = await self.takers.look()
+        unheard = [key for key, target in self.batched.items() if target in gone] if gone else []
+        if unheard:
+            log.warning("nobody takes batches any more: %d commands are sent again", len(unheard))
+        for key in unheard:
+            del self.batched[key]
+            self.alone.add(key)
+            self.unsent[key] = self.open[key]
         if not self.subjects:
             return False
         try:
@@ -145,7 +213,6 @@ class Commands:
         """Send no more. What was not sent is offered again when the engine comes back."""
         self.closed = True
         if self.sending is not None:
-            self.sending.cancel()
-            await asyncio.wait([self.sending])
+            await ended([self.sending])
         if self.saying:
             await asyncio.wait(self.saying)

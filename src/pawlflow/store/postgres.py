@@ -19,6 +19,7 @@ from pawlflow.store.port import (
     Found,
     FrameWrite,
     Head,
+    Kept,
     Mail,
     Published,
     Ref,
@@ -30,7 +31,7 @@ from pawlflow.store.port import (
 )
 from pawlflow.store.postgres_cells import load_cells, load_story
 from pawlflow.store.postgres_find import PostgresRows, read_attributes
-from pawlflow.store.postgres_journal import check_ends, frames_of, heads_from
+from pawlflow.store.postgres_journal import check_ends, frame_with, frames_of, heads_from
 from pawlflow.store.postgres_link import Connection, Link, connect, one_moment, run
 from pawlflow.store.postgres_mail import Mailbox
 from pawlflow.store.postgres_members import Members
@@ -41,7 +42,7 @@ from pawlflow.store.postgres_schema import bring_up, is_made
 from pawlflow.store.postgres_sent import Sent
 from pawlflow.store.postgres_url import Where, where_of
 from pawlflow.store.postgres_write import flush_of, mail_values
-from pawlflow.store.rows import Row, entry_of, head_of, shard_of
+from pawlflow.store.rows import Row, found_of, head_of, kept_of, shard_of
 from pawlflow.store.sharing import View
 
 T = TypeVar("T")
@@ -168,8 +169,9 @@ class PostgresStore:
 
     def _flush(self, batch: Batch) -> Callable[[Connection], Sent]:
         """How a batch is sent."""
+        gone = [head.ref for head in batch.removed]
         try:
-            flush = flush_of(self._sql, batch)
+            flush = flush_of(self._sql, batch, self.attributes(gone) if gone else None)
         except StoreError:
             known = self._rows("shards", ints([fence.shard for fence in batch.fences]))
             moved(batch, {row[0]: shard_of(row) for row in known})  # a stale fence says more
@@ -271,10 +273,19 @@ class PostgresStore:
 
     def dispositions(self, tenant: Tenant, limit: int) -> list[Found]:
         """Refused and dead inputs, newest first."""
-        return [
-            Found(shard=place % SHARDS, seq=place // SHARDS, entry=entry_of(tuple(row)))
-            for place, *row in self._rows("dispositions", tenant, limit)
-        ]
+        return [found_of(row) for row in self._rows("dispositions", tenant, limit)]
+
+    def beside(self, ref: Ref) -> list[Found]:
+        """The dispositions of a cell, oldest first."""
+        return self._plainly(found_of, "beside", ref)
+
+    def removed(self, cell: Address) -> Found | None:
+        """What says that a cell was removed."""
+        return next(iter(self._plainly(found_of, "removed", *cell)), None)
+
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
+        """Closed cells by until when they are kept."""
+        return self._plainly(kept_of, "expiring", *after, ints(shards), limit)
 
     def refs(self) -> Iterator[Head]:
         """Every cell, by ref, a page at a time."""
@@ -287,6 +298,11 @@ class PostgresStore:
         """The frames of a shard, up to where it stood when the first was asked for."""
         (head,) = self.heads([shard])
         yield from frames_of(self._rows, self.where, head, after)
+
+    def frame(self, shard: int, seq: int) -> FrameWrite | None:
+        """The frame that holds a sequence number."""
+        [head] = self.heads([shard])
+        return frame_with(self._rows, self.where, head, seq)
 
     # For operators
 

@@ -23,6 +23,7 @@ from pawlflow.store.port import (
     Found,
     FrameWrite,
     Head,
+    Kept,
     Mail,
     Published,
     Ref,
@@ -34,10 +35,19 @@ from pawlflow.store.port import (
     Taken,
     position,
 )
-from pawlflow.store.rows import Row, entry_of, head_of, mail_of, review_of, shard_of
+from pawlflow.store.rows import (
+    Row,
+    entry_of,
+    found_of,
+    head_of,
+    kept_of,
+    mail_of,
+    review_of,
+    shard_of,
+)
 from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
-from pawlflow.store.sqlite_errors import odd, told, unknown
+from pawlflow.store.sqlite_errors import gap, odd, told, unknown
 from pawlflow.store.sqlite_find import SqliteRows, read_attributes
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL
@@ -203,10 +213,33 @@ class SqliteStore:
 
     def dispositions(self, tenant: Tenant, limit: int) -> list[Found]:
         """Refused and dead inputs, newest first."""
-        return [
-            Found(shard=place % SHARDS, seq=place // SHARDS, entry=entry_of(tuple(row)))
-            for place, *row in self._rows("dispositions", tenant, limit)
-        ]
+        return self._made(found_of, "dispositions", tenant, limit)
+
+    def beside(self, ref: Ref) -> list[Found]:
+        """The dispositions of a cell, oldest first."""
+        return self._made(found_of, "beside", ref)
+
+    def removed(self, cell: Address) -> Found | None:
+        """What says that a cell was removed."""
+        return next(iter(self._made(found_of, "removed", *cell)), None)
+
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
+        """Closed cells by until when they are kept."""
+        mask = mask_of(shards)
+        rows = self._rows("expiring_at", *after, mask, limit)
+        if len(rows) < limit:
+            rows += self._rows("expiring_after", after[0], mask, limit - len(rows))
+        return self._all(kept_of, rows)
+
+    def frame(self, shard: int, seq: int) -> FrameWrite | None:
+        """The frame that holds a sequence number."""
+        with self._reading("tables frame and entry"):
+            [head] = self._heads([shard])
+            if not 0 < seq <= head.seq:
+                return None
+            place = (position(shard, seq), SHARDS, shard)
+            first = self._db.execute(SQL["frame_last"], place).get
+            return self._frame(shard, seq if first is None else first // SHARDS)
 
     def frames(self, shard: int, after: int = 0) -> Iterator[FrameWrite]:
         """The frames of a shard, up to where it stood when the first was asked for."""
@@ -360,12 +393,3 @@ class SqliteStore:
         """Give up a transaction; SQLite may have done so by itself."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-
-
-def gap(path: Path, shard: int, seq: int, what: str) -> StoreError:
-    """A part of the journal is missing."""
-    return StoreError(
-        "store.gap",
-        f"{path}: the journal of shard {shard} has a gap at sequence {seq}: {what}; "
-        "`pawl doctor` lists the damage, `pawl restore` brings a backup back",
-    )
