@@ -153,7 +153,7 @@ def test_an_unknown_verb_gets_a_suggestion():
     assert result.exit_code == 2
     assert "Did you mean 'check'?" in result.output
     assert "There is no verb 'zzz'. Verbs are:" in pawl("zzz").output
-    assert "'serve' is not in this version" in pawl("serve").output
+    assert "'dev' is not in this version" in pawl("dev").output
 
 
 def test_help_imports_no_verb():
