@@ -310,3 +310,28 @@ def test_the_results_of_a_fan_stand_until_they_are_replaced():
     assert [(call.item, call.attempt, call.round) for call in newest] == [
         *((0, 2, 2), (1, 2, 2), (2, 1, 1)),
     ]
+
+
+@pytest.mark.req("R134")
+def test_what_was_skipped_with_its_dependency_runs_once_that_does():
+    """A step that requires success is no longer doomed when its dependency is decided again."""
+    live = Live(
+        """
+timeout: 1d
+steps:
+  - {name: draft, agent: writer, timeout: 1h}
+  - {name: pictures, run: p, dependsOn: [draft], when: steps.draft.pictures, timeout: 1h}
+  - {name: frame, run: f, dependsOn: [{step: pictures, require: success}], timeout: 1h}
+  - {name: gate, approval: {onReject: changes, revise: [draft], expires: 1h}, dependsOn: [frame]}
+"""
+    )
+    live.start()
+    live.ok("draft", {"pictures": False})
+    assert live.status("frame") == "skipped"
+    live.submit(Reject("gate", "ann", None, payload("with pictures")))
+    live.ok("draft", {"pictures": True})
+    live.ok("pictures")
+    live.ok("frame")
+    live.submit(Approve("gate", "ann", None))
+
+    assert live.state == "completed"
