@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 import psycopg
 import pytest
@@ -34,6 +35,9 @@ SETTINGS = {
     "autovacuum_naptime": "10s",
     "track_activity_query_size": "16kB",
 }
+
+
+Server = TypeVar("Server", "Postgres", "Nats")
 
 
 class NoServerError(Exception):
@@ -256,15 +260,20 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """A PostgreSQL server of this process, made when it is first asked for."""
+def served(kind: type[Server]) -> Iterator[Server]:
+    """A server while it is needed; without its programs, what needs it is skipped."""
     try:
-        server = Postgres()
+        server = kind()
     except NoServerError as trouble:
         pytest.skip(str(trouble))
     yield server
     server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server of this process, made when it is first asked for."""
+    yield from served(Postgres)
 
 
 # NATS
@@ -321,9 +330,4 @@ class Nats:
 @pytest.fixture(scope="session")
 def nats() -> Iterator[Nats]:
     """A NATS server of this process, made when it is first asked for."""
-    try:
-        server = Nats()
-    except NoServerError as trouble:
-        pytest.skip(str(trouble))
-    yield server
-    server.remove()
+    yield from served(Nats)

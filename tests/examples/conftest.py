@@ -8,7 +8,7 @@ from examples.ores.flows import bundle_publish
 from examples.ores.stage import ROOT, Stage
 from pawlflow import BlockingPawl, Pawl
 from tests.examples.kit import staged
-from tests.servers import Nats, NoServerError, Postgres
+from tests.servers import Nats, Postgres, served
 
 FLOWS = sorted((ROOT / "examples" / "ores" / "flows").glob("*.yaml"))
 
@@ -16,12 +16,7 @@ FLOWS = sorted((ROOT / "examples" / "ores" / "flows").glob("*.yaml"))
 @pytest.fixture(scope="session")
 def own_nats() -> Iterator[Nats]:
     """A server that no other test deletes streams of."""
-    try:
-        server = Nats()
-    except NoServerError as trouble:
-        pytest.skip(str(trouble))
-    yield server
-    server.remove()
+    yield from served(Nats)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -47,11 +47,12 @@ from pawlflow.store.rows import (
 )
 from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
-from pawlflow.store.sqlite_errors import gap, odd, told, unknown
+from pawlflow.store.sqlite_errors import gap, odd, told
 from pawlflow.store.sqlite_find import SqliteRows, read_attributes
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import opened
+from pawlflow.store.sqlite_work import roll_back, writing
 from pawlflow.store.sqlite_write import read_answer, refuse_moved, write_batch, write_mail
 
 T = TypeVar("T")
@@ -364,32 +365,12 @@ class SqliteStore:
             try:
                 yield
             finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+                roll_back(self._db)
         except apsw.Error as trouble:
             raise told(trouble, self.path, f"reading {place}") from trouble
         except (LookupError, TypeError, ValueError) as trouble:
             raise odd(self.path, place, trouble) from trouble
 
-    @contextmanager
-    def _writing(self, place: str) -> Iterator[None]:
+    def _writing(self, place: str) -> AbstractContextManager[None]:
         """A transaction: all of it durable at the end, or nothing of it."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                self._roll_back()
-                raise
-        except apsw.Error as trouble:
-            raise told(trouble, self.path, place) from trouble
-        try:
-            self._db.execute("COMMIT")
-        except apsw.Error as trouble:
-            self._roll_back()
-            raise unknown(trouble, self.path) from trouble
-
-    def _roll_back(self) -> None:
-        """Give up a transaction; SQLite may have done so by itself."""
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+        return writing(self._db, self.path, place)

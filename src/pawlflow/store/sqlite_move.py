@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,10 +15,11 @@ from pawlflow.store.marks import IDENTITY, MARK, ORIGIN, Mark, Origin, kept, mar
 from pawlflow.store.moves import BYTES_MAX, HEAVY, ROWS_MAX, Row, Side, checked, fenced
 from pawlflow.store.port import SHARDS, FrameWrite, ShardHead
 from pawlflow.store.rows import FOLDER, statements
-from pawlflow.store.sqlite_errors import told, unknown
+from pawlflow.store.sqlite_errors import told
 from pawlflow.store.sqlite_owner import Ownership
 from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import opened
+from pawlflow.store.sqlite_work import writing
 from pawlflow.store.sqlite_write import write_journal
 
 BUSY_MS: Final = 5_000
@@ -212,23 +213,9 @@ class SqliteSide:
         except apsw.Error as trouble:
             raise told(trouble, self.path, f"reading {place}") from trouble
 
-    @contextmanager
-    def _writing(self, place: str) -> Iterator[None]:
+    def _writing(self, place: str) -> AbstractContextManager[None]:
         """A transaction: all of it durable at the end, or nothing of it."""
-        try:
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
-        except apsw.Error as trouble:
-            raise told(trouble, self.path, place) from trouble
-        try:
-            self._db.execute("COMMIT")
-        except apsw.Error as trouble:
-            raise unknown(trouble, self.path) from trouble
+        return writing(self._db, self.path, place)
 
 
 def search_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
