@@ -16,6 +16,7 @@ from pawlflow.engine.marks import reached
 from pawlflow.engine.shard import Shards
 from pawlflow.engine.system.beside import marks_beside
 from pawlflow.model.ids import Digest, TimeMs
+from pawlflow.store.fair_mail import FairMail
 from pawlflow.store.port import Address, CellImage, Store, StoreError
 
 log = logging.getLogger("pawl.engine")
@@ -50,6 +51,7 @@ class Engine:
     def __init__(self, core: Shards, store: Store, clock: Clock, outside: Outside) -> None:
         self.core = core
         self.store = store
+        self.mail = FairMail(store)
         self.clock = clock
         self.outside = outside
         self.reply: Callable[[act.Reply], None] = lambda _: None
@@ -77,13 +79,18 @@ class Engine:
         return None
 
     def pump_on(self) -> TimeMs | None:
-        """Work for some rounds; if there is more to do, it is time again at once."""
+        """Work for some rounds; if there is more to do, it is time again at once.
+
+        What was let out begins before the next batch is stepped.
+        """
         for _ in range(ROUNDS_MAX):
             actions = self.core.work(self.clock.now())
             if not actions:
                 return self.core.next_wake()
             for action in actions:
                 self.perform(action)
+            if any(isinstance(each, act.Publish) for each in actions):
+                break
         return self.clock.now()
 
     def drain(self) -> None:
@@ -113,17 +120,16 @@ class Engine:
                 error = self.append(action)
                 return lambda: core.appended(error, self.clock.now())
             case act.Load():
-                found = self.load(action)
-                return lambda: core.loaded(*found)
+                cells = self.load(action)
+                return lambda: core.loaded(*cells)
             case act.ReadMail():
-                return partial(
-                    core.mail_read, store.mail(action.shards, action.after, action.limit)
-                )
+                found = self.mail.read(action.shards, action.after, action.limit)
+                return partial(core.mail_read, found)
             case act.ReadDue():
                 return partial(core.due_read, store.due(action.shards, action.after, action.limit))
             case act.ReadInFlight():
-                cells = store.in_flight(action.shards, action.after, action.limit)
-                return partial(core.in_flight_read, cells)
+                flying = store.in_flight(action.shards, action.after, action.limit)
+                return partial(core.in_flight_read, flying)
             case act.ReadHeads():
                 heads = store.heads(action.shards)
                 return lambda: core.heads_read(heads, self.clock.now())

@@ -4,7 +4,7 @@ A tenant with a hundred thousand inputs waits like one with ten. What continues 
 timers, decisions) goes before what begins it, but beginnings always get a share.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import islice, zip_longest
 from typing import Final
@@ -17,6 +17,7 @@ from pawlflow.store.port import Address
 
 QUANTUM_TURNS: Final = 16
 QUANTUM_BYTES: Final = 64 * 1024
+ROOM_BYTES: Final = 4_096  # a start takes the room of as many small ones as it is large
 
 
 class Offer(msgspec.Struct, gc=False):
@@ -39,7 +40,7 @@ class Lane:
 
     def __init__(self) -> None:
         self.ring: deque[Tenant] = deque()
-        self.ready: dict[Tenant, dict[Address, None]] = {}
+        self.ready: dict[Tenant, OrderedDict[Address, None]] = {}
         self.turns = 0
         self.bytes = 0
         self.count = 0  # of ready cells
@@ -48,7 +49,7 @@ class Lane:
         """A cell has something to do."""
         cells = self.ready.get(address[0])
         if cells is None:
-            cells = self.ready[address[0]] = {}
+            cells = self.ready[address[0]] = OrderedDict()
             self.ring.append(address[0])
         if address not in cells:
             cells[address] = None
@@ -68,10 +69,8 @@ class Lane:
             cells = self.ready[tenant]
             spent = self.turns >= QUANTUM_TURNS or self.bytes >= QUANTUM_BYTES
             if cells and not spent:
-                address = next(iter(cells))
-                del cells[address]
                 self.count -= 1
-                return address
+                return cells.popitem(last=False)[0]
             self.turns = self.bytes = 0
             self.ring.popleft()
             if cells:
@@ -123,7 +122,18 @@ class Inbox:
         self.beginning = Lane()
         self.cold = Cold()
         self.count = 0
-        self.starts = 0
+        self.starts = 0  # room that they take
+        self.starts_of: dict[Tenant, int] = {}
+
+    def book(self, offer: Offer, sign: int) -> None:
+        """An input comes, or goes."""
+        self.count += sign
+        if isinstance(offer.input, StartInstance):
+            room = sign * (1 + offer.size // ROOM_BYTES)
+            self.starts += room
+            tenant = offer.cell.tenant
+            if left := self.starts_of.pop(tenant, 0) + room:
+                self.starts_of[tenant] = left
 
     def put(self, offer: Offer, *, hot: bool, front: bool = False) -> None:
         """Line up an input behind, or before, what waits for the same cell."""
@@ -135,8 +145,7 @@ class Inbox:
             line.appendleft(offer)
         else:
             line.append(offer)
-        self.count += 1
-        self.starts += isinstance(offer.input, StartInstance)
+        self.book(offer, 1)
         if len(line) == 1 or front:
             self.place(address, hot=hot)
 
@@ -170,8 +179,7 @@ class Inbox:
         if not line:
             del self.waiting[address]
         lane.spend(offer.size)
-        self.count -= 1
-        self.starts -= isinstance(offer.input, StartInstance)
+        self.book(offer, -1)
         return offer
 
     def remove(self, gone: Callable[[Address], bool]) -> list[Offer]:
@@ -182,6 +190,6 @@ class Inbox:
             self.cold.discard(address)
             self.going_on.discard(address)
             self.beginning.discard(address)
-        self.count -= len(found)
-        self.starts -= sum(isinstance(each.input, StartInstance) for each in found)
+        for offer in found:
+            self.book(offer, -1)
         return found

@@ -41,7 +41,9 @@ from pawlflow.store.port import (
     Taken,
 )
 
-STARTS_MIN: Final = 64  # of a batch, for beginnings, when there is more to go on with
+START_EVERY: Final = 8  # turns, one is for a beginning, when there is more to go on with
+SHARED_S: Final = 0.004  # of stepping, while tenants meet: nobody waits long behind another
+SHARED_MS: Final = 1_000  # since they met last
 LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
 MAIL_PAGE: Final = 500
 RECOVERY_PAGE: Final = 200  # cells offered again at a time, so that new work is not held up
@@ -90,7 +92,7 @@ class Shards(Core):
         self.unreadable = []
         limits = self.limits
         turns = 1 if self.buggify("flush.split") else limits.turns
-        until = self.clock.stopwatch() + limits.stepping_s
+        until = self.clock.stopwatch() + self.share(now)
         while staging.turns < turns and staging.bytes < limits.bytes:
             offer = self.next_offer(staging, turns)
             if offer is None:
@@ -110,10 +112,18 @@ class Shards(Core):
         """What a turn of this batch sent goes first, then what goes on, then what begins."""
         if staging.sends:
             return staging.sends.popleft()
-        inbox = self.inbox
-        if inbox.beginning.count and turns - staging.turns <= min(STARTS_MIN, turns // 2):
+        inbox, nth = self.inbox, staging.turns + 1
+        if inbox.beginning.count and nth > 1 and (nth % START_EVERY == 0 or nth == turns):
             return inbox.take(beginnings=True) or inbox.take(beginnings=False)
         return inbox.take(beginnings=False) or inbox.take(beginnings=True)
+
+    def share(self, now: TimeMs) -> float:
+        """How long this batch may be stepped: one tenant alone gets longer ones, for less cost."""
+        going, begin = self.inbox.going_on.ready, self.inbox.beginning.ready
+        if max(len(going), len(begin)) > 1 or (going and begin and going.keys() != begin.keys()):
+            self.met = now
+        most = self.limits.stepping_s
+        return most if abs(now - self.met) > SHARED_MS else min(most, SHARED_S)
 
     def ask(self) -> None:
         """Ask for what is missing: cells, mail, deadlines, calls to offer again."""
@@ -131,7 +141,7 @@ class Shards(Core):
             lines = [self.inbox.waiting[each][0] for each in cells if each in self.inbox.waiting]
             beside = tuple(each for each in cells if each in self.hot)
             self.out.append(act.Load(tuple(cells), self.plans.missing(lines), beside))
-        if self.mail_waits and not self.mail_reading and self.inbox.count < 2 * MAIL_PAGE:
+        if self.mail_waits and not self.mail_reading and len(self.held) < 2 * MAIL_PAGE:
             self.mail_reading, self.mail_waits = True, False
             self.out.append(act.ReadMail(owned, self.mail_after, MAIL_PAGE))
         if self.deadlines.must_read():

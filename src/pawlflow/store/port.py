@@ -250,6 +250,18 @@ class Store(Protocol):
         """Mail of these shards with a higher id, oldest first. Nothing posted before is missed."""
         ...
 
+    def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
+        """The same without what it says: the ids, and whose it is."""
+        ...
+
+    def mail_by_id(self, shards: Sequence[int], ids: Sequence[int]) -> list[Mail]:
+        """Mail of these shards by its ids, as far as it still waits, oldest first."""
+        ...
+
+    def posted(self, tenant: Tenant, prefix: str, most: int) -> int:
+        """How much mail of a tenant waits whose key begins so, counted no further than this."""
+        ...
+
     def answer(self, mail: int) -> Taken | None:
         """What became of mail: None while it waits, and for an id that was never given.
 

@@ -1,5 +1,6 @@
 """The SQLite store: one file, one owner, and any number of processes that read and post."""
 
+import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -100,6 +101,19 @@ class SqliteStore:
     def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
         """Mail of these shards, oldest first."""
         return self._made(mail_of, "mail_after", after, mask_of(shards), limit)
+
+    def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
+        """Whose mail it is."""
+        return self._made(tuple, "mail_lines", after, mask_of(shards), limit)
+
+    def mail_by_id(self, shards: Sequence[int], ids: Sequence[int]) -> list[Mail]:
+        """Mail by its ids."""
+        return self._made(mail_of, "mail_by_id", json.dumps(list(ids)), mask_of(shards))
+
+    def posted(self, tenant: Tenant, prefix: str, most: int) -> int:
+        """Count keys that begin so, by their index."""
+        [count] = self._made(lambda row: int(row[0]), "mail_posted", tenant, prefix, most)
+        return count
 
     def answer(self, mail: int) -> Taken | None:
         """What became of mail."""
