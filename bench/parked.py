@@ -137,7 +137,8 @@ async def restart(options: argparse.Namespace, folder: Path) -> Line:
         again.effect("work")(work)
         await again.start(workflow, id="new")
         first = perf_counter() - began
-        while len(again.runner.lined) + len(again.runner.jobs) < options.instances:  # noqa: ASYNC110
+        line, jobs = again.runner.line, again.runner.jobs
+        while len(line) + line.missing + len(jobs) < options.instances:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         offered = perf_counter() - began
     return {"instances": options.instances, "first_commit_s": first, "all_offered_s": offered}

@@ -6,15 +6,17 @@ loop never waits for it.
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
 
 from pawlflow.engine.actions import Accepted, Reply
 from pawlflow.engine.drivers import SAFETY_MS, Engine, StoreAction
+from pawlflow.engine.places import shard_of_address
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
+from pawlflow.store.port import Address
 
 Answer = asyncio.Future[Accepted | Rejected]
 
@@ -45,6 +47,14 @@ class InlineDriver:
     def tell(self, cell: CellId, incoming: Input, size: int = 0) -> None:
         """Hand in an input whose answer nobody waits for."""
         self.engine.core.submit(cell, incoming, None, size)
+        self.kick()
+
+    def offer_again(self, cells: Sequence[Address] | None) -> None:
+        """Let the calls of these cells out once more; those of all, if it is not known which."""
+        core = self.engine.core
+        ours = (cell for cell in cells or () if shard_of_address(cell) in core.heads)
+        core.silent |= dict.fromkeys(ours)
+        core.recover_after = 0 if cells is None else core.recover_after
         self.kick()
 
     def poke(self) -> None:
