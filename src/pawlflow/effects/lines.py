@@ -78,6 +78,11 @@ class Lines:
     def __contains__(self, name: object) -> bool:
         return name in self.where
 
+    def get(self, name: Name) -> Call | None:
+        """A call that waits."""
+        key = self.where.get(name)
+        return None if key is None else self.lines[key][name]
+
     def put(self, call: Call, place: int = 0) -> None:
         """A call waits. One that is told again takes the place it had."""
         name, key = self.name(call), (place, call.cell.tenant)

@@ -155,6 +155,8 @@ class Shards(Core):
         """Publish the open calls of silent cells once more. What is live now is durable."""
         for address in self.reoffers.take_silent(now):
             self.silent[address] = None
+        if self.reoffers.sweep_at is not None and self.reoffers.sweep_at <= now:
+            self.reoffers.sweep_at, self.recover_after = None, 0
         for address in [each for each in islice(self.silent, LOADS_MAX) if each in self.hot]:
             del self.silent[address]
             live = self.hot.get(address)

@@ -105,15 +105,16 @@ class Intake:
         if key is None:
             raise ProtocolError("completion.malformed", f"{done.step_id!r} is no step id")
         cell = self.place_of(done, key, message.headers.get(protocol.TENANT))
-        call = self.commands.open.get(key)
-        attempt = done.attempt or (call.attempt if call is not None else 1)
+        known = self.commands.attempt_of(key)
+        attempt = done.attempt or known or 1
         assert self.trust is not None
         self.trust.check(done, cell.tenant, attempt)
         receipt = receipt_of(done, key, attempt, cell.tenant)
         outcome = await self.engine.driver.submit(cell, receipt, len(message.data))
         if isinstance(outcome, Rejected):
             return outcome
-        if call is not None and self.commands.open.get(key) is call and call.attempt <= attempt:
+        now = self.commands.attempt_of(key)
+        if now is not None and now <= attempt:
             self.commands.settled(key)
         return None
 

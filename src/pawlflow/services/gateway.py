@@ -19,7 +19,7 @@ from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.projections.history import trace_id
 from pawlflow.services import protocol
-from pawlflow.services.commands import Commands
+from pawlflow.services.commands import WAITING_MAX, Commands
 from pawlflow.services.completions import Intake, Trust
 from pawlflow.services.keys import Keys
 from pawlflow.services.places import Names
@@ -39,6 +39,7 @@ class Nats(msgspec.Struct, frozen=True):
     unsigned: bool | None = (
         None  # take completions without a signature; None: as the environment says
     )
+    waiting_max: int = WAITING_MAX  # commands kept here while the server is away
 
 
 Given = str | Mapping[str, str] | Nats | None
@@ -60,10 +61,14 @@ class Engine(Protocol):
 class Gateway:
     """One connection: of all tenants, or of one."""
 
-    def __init__(self, engine: Any, bus: Bus, trust: Trust, tenant: Tenant | None) -> None:
+    def __init__(
+        self, engine: Any, bus: Bus, trust: Trust, tenant: Tenant | None, options: Nats
+    ) -> None:
         self.engine: Engine = engine
         self.bus = bus
-        self.commands = Commands(bus, self.trace_of, self.refuse)
+        again = self.engine.driver.offer_again
+        most = options.waiting_max
+        self.commands = Commands(bus, self.trace_of, self.refuse, again, most)
         names = Names(engine.reader)
         self.intake = Intake(engine, bus, self.commands, names)
         self.questions = Questions(engine, names, self.commands.places)
@@ -152,7 +157,7 @@ class Services:
         places: dict[Tenant | None, str] = {None: url} if isinstance(url, str) else {}
         places |= {} if isinstance(url, str) else {Tenant(who): at for who, at in url.items()}
         for tenant, at in places.items():
-            gateway = Gateway(engine, await connect(at), trust, tenant)
+            gateway = Gateway(engine, await connect(at), trust, tenant, options)
             self.gateways[tenant] = gateway
             await gateway.open()
 
