@@ -34,20 +34,26 @@ class Places:
     def has_room(self, tenant: Tenant) -> bool:
         """May this tenant have one more? The last ones are for those who have few."""
         free = self.most - self.used
-        here = free > 0 and self.by.get(tenant, 0) < SHARE * free
-        return here and (self.within is None or self.within.has_room(tenant))
+        if free <= 0 or self.by.get(tenant, 0) >= SHARE * free:
+            return False
+        return self.within is None or self.within.has_room(tenant)
 
-    def take(self, tenant: Tenant, sign: int = 1) -> None:
-        """One more is taken, or one less."""
-        self.used += sign
-        if left := self.by.pop(tenant, 0) + sign:
-            self.by[tenant] = left
+    def take(self, tenant: Tenant) -> None:
+        """One more is taken."""
+        self.used += 1
+        self.by[tenant] = self.by.get(tenant, 0) + 1
         if self.within is not None:
-            self.within.take(tenant, sign)
+            self.within.take(tenant)
 
     def leave(self, tenant: Tenant) -> None:
         """One is free again."""
-        self.take(tenant, -1)
+        self.used -= 1
+        if self.by[tenant] > 1:
+            self.by[tenant] -= 1
+        else:
+            del self.by[tenant]
+        if self.within is not None:
+            self.within.leave(tenant)
 
 
 class Lines:
@@ -92,9 +98,11 @@ class Lines:
         if line is None:
             line = self.lines[key] = OrderedDict()
             self.ring.append(key)
-        self.room += room_of(call) - (room_of(line[name]) if name in line else 0)
+        if name in self.where:
+            self.room -= room_of(line[name])
         line[name] = call
         self.where[name] = key
+        self.room += room_of(call)
         if self.asked:
             self.asked.discard((call.cell.tenant, call.cell.key))
         while self.room > self.most and self.again is not None:
@@ -132,7 +140,8 @@ class Lines:
         name, call = self.lines[key].popitem(last=False)
         del self.where[name]
         self.room -= room_of(call)
-        self.ask()
+        if self.missing or self.lost:
+            self.ask()
         return call
 
     def next_key(self) -> Key | None:
@@ -143,7 +152,8 @@ class Lines:
                 del self.lines[key]
                 self.ring.popleft()
                 continue
-            self.ring.rotate(-1)
+            if len(self.ring) > 1:
+                self.ring.rotate(-1)
             if not self.places or self.places[key[0]].has_room(key[1]):
                 return key
         return None

@@ -97,10 +97,12 @@ class Runner:
         self.workers: set[asyncio.Task[None]] = set()
         self.idle: list[asyncio.Future[None]] = []
         self.calling = False  # a worker was called, and has not come yet
+        self.eager = 1  # workers that are called together: twice as many while the line is not done
         self.closed = False
 
     def publish(self, intents: Sequence[Intent]) -> None:
         """Begin calls, and stop those that are no longer wanted."""
+        self.eager = self.eager if len(self.line) else 1
         for intent in intents:
             if isinstance(intent, Stop):
                 self.stop(intent)
@@ -119,19 +121,22 @@ class Runner:
             asyncio.get_running_loop().call_soon(self.call_worker)
 
     def call_worker(self) -> None:
-        """Wake a worker, or make one."""
+        """Wake a worker or make one; more, if those who came have to wait for something."""
         self.calling = False
         if self.closed or not self.line.is_ready():
             return
-        while self.idle:
+        called = 0
+        while self.idle and called < self.eager:
             waiting = self.idle.pop()
             if not waiting.done():
                 waiting.set_result(None)
-                return
-        if len(self.workers) < self.concurrency:
+                called += 1
+        while called < self.eager and len(self.workers) < self.concurrency:
             worker = asyncio.get_running_loop().create_task(self.work())
             self.workers.add(worker)
             worker.add_done_callback(self.workers.discard)
+            called += 1
+        self.eager = max(1, min(2 * self.eager, len(self.line)))
 
     async def work(self) -> None:
         """A worker: carry out the calls in line, one after the other, and wait for more.

@@ -89,7 +89,7 @@ class Engine:
                 return self.core.next_wake()
             for action in actions:
                 self.perform(action)
-            if any(isinstance(each, act.Publish) for each in actions):
+            if self.core.inbox.count and any(isinstance(each, act.Publish) for each in actions):
                 break
         return self.clock.now()
 

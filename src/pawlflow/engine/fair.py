@@ -16,6 +16,7 @@ from pawlflow.model.inputs import Input, StartInstance
 from pawlflow.store.port import Address
 
 QUANTUM_TURNS: Final = 16
+QUANTUM_STARTS: Final = 2  # they get few turns of a batch: nobody is to wait for another's sixteen
 QUANTUM_BYTES: Final = 64 * 1024
 ROOM_BYTES: Final = 4_096  # a start takes the room of as many small ones as it is large
 
@@ -38,7 +39,8 @@ class Offer(msgspec.Struct, gc=False):
 class Lane:
     """Tenants in a ring, each with its ready cells."""
 
-    def __init__(self) -> None:
+    def __init__(self, quantum: int) -> None:
+        self.quantum = quantum
         self.ring: deque[Tenant] = deque()
         self.ready: dict[Tenant, OrderedDict[Address, None]] = {}
         self.turns = 0
@@ -67,7 +69,7 @@ class Lane:
         while self.count:
             tenant = self.ring[0]
             cells = self.ready[tenant]
-            spent = self.turns >= QUANTUM_TURNS or self.bytes >= QUANTUM_BYTES
+            spent = self.turns >= self.quantum or self.bytes >= QUANTUM_BYTES
             if cells and not spent:
                 self.count -= 1
                 return cells.popitem(last=False)[0]
@@ -118,8 +120,8 @@ class Inbox:
 
     def __init__(self) -> None:
         self.waiting: dict[Address, deque[Offer]] = {}
-        self.going_on = Lane()
-        self.beginning = Lane()
+        self.going_on = Lane(QUANTUM_TURNS)
+        self.beginning = Lane(QUANTUM_STARTS)
         self.cold = Cold()
         self.count = 0
         self.starts = 0  # room that they take

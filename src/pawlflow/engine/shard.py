@@ -42,7 +42,7 @@ from pawlflow.store.port import (
 )
 
 START_EVERY: Final = 8  # turns, one is for a beginning, when there is more to go on with
-SHARED_S: Final = 0.004  # of stepping, while tenants meet: nobody waits long behind another
+SHARED_S: Final = 0.002  # of stepping, while tenants meet: nobody waits long behind another
 SHARED_MS: Final = 1_000  # since they met last
 LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
 MAIL_PAGE: Final = 500
@@ -123,7 +123,11 @@ class Shards(Core):
         if max(len(going), len(begin)) > 1 or (going and begin and going.keys() != begin.keys()):
             self.met = now
         most = self.limits.stepping_s
-        return most if abs(now - self.met) > SHARED_MS else min(most, SHARED_S)
+        return min(most, SHARED_S) if self.is_shared(now) else most
+
+    def is_shared(self, now: TimeMs) -> bool:
+        """Did inputs of several tenants wait lately?"""
+        return abs(now - self.met) <= SHARED_MS
 
     def ask(self) -> None:
         """Ask for what is missing: cells, mail, deadlines, calls to offer again."""
