@@ -118,6 +118,7 @@ class Core:
         """Line up an input for its cell."""
         hot = offer.address in self.hot.cells  # what is live is ours
         if not hot and shard_of(offer.cell) not in self.heads:
+            self.held.discard(offer.mail)
             if offer.token is not None:
                 refused = Rejected("shard.elsewhere", f"shard {shard_of(offer.cell)} moved")
                 self.out.append(Reply(offer.token, refused))

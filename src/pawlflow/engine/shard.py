@@ -89,6 +89,8 @@ class Shards(Core):
                 staging.shard(self.heads[shard], now)
                 staging.unreadable.append((shard, taken))
                 staging.taken.append(taken)
+            else:
+                self.held.discard(taken.id)
         self.unreadable = []
         limits = self.limits
         turns = 1 if self.buggify("flush.split") else limits.turns
