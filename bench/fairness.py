@@ -2,8 +2,8 @@
 
 Tenant B starts ten workflows a second, each of three steps of ten milliseconds. Measured is its
 p99 alone, beside a tenant A that starts as many, beside one that starts a hundred times as many,
-and beside one that floods: a thousand starts of it always wait. Each measurement is a process of its
-own on a new store; rounds take turns. On SQLite, and on PostgreSQL where its programs are found.
+and beside one that floods: a thousand starts of it always wait. Each measurement is a process of
+its own on a new store; rounds take turns. On SQLite, and on PostgreSQL where it is found.
 
 python -m bench.fairness run LOAD --db URL: one measurement, as a line of JSON.
 """
@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
@@ -72,12 +73,9 @@ def judge(*, rounds: int, seconds: float) -> tuple[list[Gate], list[Line]]:
     gates: list[Gate] = []
     lines: list[Line] = []
     for store, fresh in stores():
-        measures = {
-            load: (lambda load=load: apart(load, next(fresh), seconds))  # type: ignore[misc]
-            for load in LOADS
-        }
+        measures = {load: partial(apart, load, fresh, seconds) for load in LOADS}
         best = best_of_each(rounds, measures, least="p99_ms")
-        for load, line in best.items():
+        for line in best.values():
             print(json.dumps({"store": store, **line}))
             lines.append({"store": store, **line})
         alone = float(best["alone"]["p99_ms"])
@@ -94,8 +92,9 @@ def judge(*, rounds: int, seconds: float) -> tuple[list[Gate], list[Line]]:
     return gates, lines
 
 
-def apart(load: str, url: str, seconds: float) -> Line:
+def apart(load: str, fresh: Iterator[str], seconds: float) -> Line:
     """One measurement by a process of its own."""
+    url = next(fresh)
     command = [sys.executable, "-m", "bench.fairness", "run", load, "--seconds", str(seconds)]
     command += ["--db", url] if url else []
     ran = subprocess.run(
@@ -224,6 +223,7 @@ class Other:
             await self.begin()
 
     async def begin(self) -> Any:
+        """A start; None if it was shed."""
         try:
             return await self.pawl.start(self.workflow, tenant="a")
         except PawlError as error:

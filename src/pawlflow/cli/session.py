@@ -32,7 +32,7 @@ from pawlflow.projections.reading import UnknownInstanceError
 from pawlflow.projections.story import NoSuchTurnError
 from pawlflow.requests import BadRequestError
 from pawlflow.store.port import Filter, Head, Store, StoreError
-from pawlflow.trouble import NoExecutor, PawlError
+from pawlflow.trouble import BUSY, RETRY_AFTER_S, NoExecutor, PawlError
 
 CLOSED: Final = ("completed", "failed", "cancelled")
 CLOSE_MAX: Final = 1_000  # ids looked through for one that was meant
@@ -161,6 +161,7 @@ def refuse(here: Session, what: str, refused: Rejected, way: str = "") -> NoRetu
     words = explanations().get(refused.code)
     cause = f"{words.cause[0].lower()}{words.cause[1:].rstrip('.')}" if words else refused.code
     detail = "" if refused.detail in ("", *what.split()) else f" ({refused.detail})"
+    way = way or (f"try again in {RETRY_AFTER_S} s" if refused.code in BUSY else "")
     hint = f"; {way}" if way else ""
     here.end(refused.code, f"{what} was refused: {cause}{detail}{hint}")
 

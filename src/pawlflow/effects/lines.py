@@ -1,8 +1,8 @@
 """Lines: calls that wait to be let out. Tenants take turns, and only so many are kept.
 
-The journal knows every call that is in flight, so nothing is lost here: a call that finds no room is
-forgotten but for its cell, and that is asked for again when there is room. Who has the most gives
-way, so that one tenant's hundred thousand calls leave room for another's one.
+The journal knows every call that is in flight, so nothing is lost here: a call that finds no room
+is forgotten but for its cell, and that is asked for again when there is room. Who has the most
+gives way, so that one tenant's hundred thousand calls leave room for another's one.
 """
 
 from collections import OrderedDict, deque

@@ -27,7 +27,7 @@ from pawlflow.model.intents import Call, Intent, Stop
 
 CONCURRENCY: Final = 1_000  # attempts of this process at a time
 THREADS: Final = 32  # of them, plain functions
-WAITING_MAX: Final = 50_000  # calls that are known here; more are in the journal, and come from there
+WAITING_MAX: Final = 50_000  # calls that are known here; more come from the journal
 Resolve = Callable[[Call], Awaitable[tuple[Any, Hidden]]]  # parameters with their secrets in them
 
 
@@ -39,7 +39,7 @@ class Job:
         "told",
     )
 
-    def __init__(self, call: Call, executor: Executor, places: Places) -> None:
+    def __init__(self, call: Call, executor: Executor, places: Places | None = None) -> None:
         self.call = call
         self.executor = executor
         self.places = places  # it has one of these
@@ -238,7 +238,8 @@ class Runner:
                 receipt = receipts.cancelled(job.told)
         finally:
             job.task = None
-            job.places.leave(job.call.cell.tenant)
+            if job.places is not None:
+                job.places.leave(job.call.cell.tenant)
         self.settle(job, receipt)
 
     async def attempt(self, job: Job) -> Receipt | None:

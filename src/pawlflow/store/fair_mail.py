@@ -6,29 +6,13 @@ ids alone, so that the whole mailbox can be looked through and eight bytes of ea
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from pawlflow.model.ids import Tenant
-from pawlflow.store.port import Mail
+from pawlflow.store.mailbox import Mail, Mailbox
 
 LINES_PAGE: Final = 10_000  # ids looked up at a time: some ten milliseconds
 LINES_MAX: Final = 1_000_000  # ids kept; what lies behind them waits until there are fewer
-
-
-class Mailbox(Protocol):
-    """What is read of a store."""
-
-    def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
-        """Mail with a higher id, oldest first."""
-        ...
-
-    def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
-        """The same without what it says."""
-        ...
-
-    def mail_by_id(self, shards: Sequence[int], ids: Sequence[int]) -> list[Mail]:
-        """Mail by its ids."""
-        ...
 
 
 class FairMail:

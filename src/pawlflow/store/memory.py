@@ -109,9 +109,7 @@ class MemoryStore:
         found = (memory.mailbox[mail] for mail in memory.waiting.after(after))
         return list(islice((mail for mail in found if mail.shard in wanted), limit))
 
-    def mail_lines(
-        self, shards: Sequence[int], after: int, limit: int
-    ) -> list[tuple[int, Tenant]]:
+    def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
         """Whose mail it is."""
         return [(mail.id, mail.cell.tenant) for mail in self.mail(shards, after, limit)]
 
