@@ -47,7 +47,7 @@ class Mailbox(Protocol):
         ...
 
     def posted(self, tenant: Tenant, prefix: str, most: int) -> int:
-        """How much mail of a tenant waits whose key begins so, counted no further than this."""
+        """How much mail of a tenant waits whose key begins so (ASCII), counted up to a number."""
         ...
 
     def answer(self, mail: int) -> Taken | None:

@@ -112,7 +112,8 @@ class SqliteStore:
 
     def posted(self, tenant: Tenant, prefix: str, most: int) -> int:
         """Count keys that begin so, by their index."""
-        [count] = self._made(lambda row: int(row[0]), "mail_posted", tenant, prefix, most)
+        above = prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first that does not
+        [count] = self._made(lambda row: int(row[0]), "mail_posted", tenant, prefix, above, most)
         return count
 
     def answer(self, mail: int) -> Taken | None:

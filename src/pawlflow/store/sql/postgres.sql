@@ -243,7 +243,7 @@ WHERE id = ANY ($1::int8[]) AND shard = ANY ($2::int8[]) ORDER BY id;
 SELECT count(*) FROM (
   SELECT 1 FROM pawl.mailbox
   WHERE tenant = $1 AND dedupe >= $2::bytea AND dedupe < $2::bytea || '\xff'::bytea
-  LIMIT $3) AS some;
+  LIMIT $3) AS waits;
 
 -- answer: Does this mail wait, was it refused, and what is the highest id that was ever given?
 SELECT EXISTS (SELECT 1 FROM pawl.mailbox WHERE id = $1), refusal.code, refusal.detail,

@@ -217,11 +217,9 @@ SELECT id, tenant FROM mailbox WHERE id > ? AND (? >> shard) & 1 ORDER BY id LIM
 SELECT id, shard, tenant, workflow, key, input, beside, dedupe FROM mailbox
 WHERE id IN (SELECT value FROM json_each(?)) AND (? >> shard) & 1 ORDER BY id;
 
--- mail_posted: How much mail of a tenant waits whose key begins so; no key holds a higher character
--- than the last of all.
+-- mail_posted: How much mail of a tenant waits whose key lies between two.
 SELECT count(*) FROM (
-  SELECT 1 FROM mailbox WHERE tenant = ?1 AND dedupe >= ?2 AND dedupe < ?2 || char(1114111)
-  LIMIT ?3);
+  SELECT 1 FROM mailbox WHERE tenant = ? AND dedupe >= ? AND dedupe < ? LIMIT ?);
 
 -- mail_take: Mail is consumed.
 DELETE FROM mailbox WHERE id = ? RETURNING id, shard;
