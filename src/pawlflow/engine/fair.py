@@ -79,6 +79,8 @@ class Lane:
                 self.ring.append(tenant)
             else:
                 del self.ready[tenant]
+        self.ring.clear()
+        self.ready.clear()
         return None
 
     def spend(self, size: int) -> None:

@@ -13,7 +13,6 @@ from typing import Final
 from pawlflow.engine import actions as act
 from pawlflow.engine import outcomes
 from pawlflow.engine.cells import Live, rebuild
-from pawlflow.engine.core import STARTS_WAITING_MAX as STARTS_WAITING_MAX
 from pawlflow.engine.core import TURNS_MAX as TURNS_MAX
 from pawlflow.engine.core import Core
 from pawlflow.engine.core import Limits as Limits
