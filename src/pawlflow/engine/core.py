@@ -74,6 +74,7 @@ class Core:
         self.full_until: TimeMs | None = None  # the store had no room: no starts until then
         self.took_over: TimeMs | None = None  # attempts older than this get their time again
         self.met = TimeMs(0)  # when inputs of two tenants waited last
+        self.began = self.took = 0.0  # the last commit: when, and for how long
         self.begun: dict[StepKey, TimeMs] = {}  # and those whose executor came later: at this time
         self.stopped: Stopped | None = None
 

@@ -41,7 +41,7 @@ from pawlflow.store.port import (
 )
 
 START_EVERY: Final = 8  # turns, one is for a beginning, when there is more to go on with
-SHARED_S: Final = 0.002  # of stepping, while tenants meet: nobody waits long behind another
+SHARED_S: Final = 0.003  # of stepping, while tenants meet: nobody waits long behind another
 SHARED_MS: Final = 1_000  # since they met last
 LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
 MAIL_PAGE: Final = 500
@@ -107,6 +107,7 @@ class Shards(Core):
         if staging.answers_something():
             owned = [self.heads[shard] for shard in staging.fenced]
             self.staging = staging
+            self.began = self.clock.stopwatch()
             self.out.append(act.Append(staging.seal(self.clock.entropy(), owned)))
 
     def next_offer(self, staging: Staging, turns: int) -> Offer | None:
@@ -119,12 +120,16 @@ class Shards(Core):
         return inbox.take(beginnings=False) or inbox.take(beginnings=True)
 
     def share(self, now: TimeMs) -> float:
-        """How long this batch may be stepped: one tenant alone gets longer ones, for less cost."""
+        """How long this batch may be stepped: one tenant alone gets longer ones, for less cost.
+
+        Where several wait, half as long as a commit takes; if they did lately, as long as one.
+        """
         going, begin = self.inbox.going_on.ready, self.inbox.beginning.ready
+        most, shared = self.limits.stepping_s, max(SHARED_S, self.took)
         if max(len(going), len(begin)) > 1 or (going and begin and going.keys() != begin.keys()):
             self.met = now
-        most = self.limits.stepping_s
-        return min(most, SHARED_S) if self.is_shared(now) else most
+            return min(most, shared / 2)
+        return min(most, shared) if self.is_shared(now) else most
 
     def is_shared(self, now: TimeMs) -> bool:
         """Did inputs of several tenants wait lately?"""
@@ -221,6 +226,7 @@ class Shards(Core):
         """The outcome of the commit under way."""
         staging = self.staging
         assert staging is not None
+        self.took = self.clock.stopwatch() - self.began
         match error:
             case None:
                 self.staging = None
