@@ -65,7 +65,12 @@ def test_who_has_the_most_gives_way_and_is_asked_for_later():
         lines.put(call("b", n, cell=n))
 
     assert lines.room == 10
-    assert [each for each in lines.where if each.startswith(b"b")] == [b"b-0", b"b-1", b"b-2", b"b-3"]
+    assert [each for each in lines.where if each.startswith(b"b")] == [
+        b"b-0",
+        b"b-1",
+        b"b-2",
+        b"b-3",
+    ]
     assert lines.missing == 34
     assert asked == []
     assert taken(lines, 5) == "ababa"
@@ -106,43 +111,56 @@ def test_more_cells_than_are_remembered_are_found_in_the_journal(monkeypatch):
     assert asked[-1] is None
 
 
+class Journal:
+    """What is in flight, and lines that may ask for it."""
+
+    def __init__(self, most):
+        self.lines = Lines(most)
+        self.wanted, self.open, self.done = [], {}, set()
+        self.lines.again = self.wanted.append
+
+    def offer(self):
+        """Give what was asked for."""
+        while self.wanted:
+            cells = self.wanted.pop()
+            for each in list(self.open.values()):
+                if cells is None or (each.cell.tenant, each.cell.key) in cells:
+                    self.lines.put(each)
+
+    def take(self):
+        """Carry out a call, once."""
+        found = self.lines.take()
+        if found is not None:
+            assert found.id not in self.done
+            self.done.add(found.id)
+            del self.open[found.id]
+
+
 @given(st.data(), st.integers(1, 6))
 @pytest.mark.req("R28", "R214")
 def test_every_call_comes_out_in_the_end(data, most):
     """Whatever comes, goes and is stopped: what was not stopped is taken, and the bound is kept."""
-    lines, journal, wanted = Lines(most), {}, []
-    lines.again = wanted.append
-    done = set()
-
-    def offer(cells):
-        for each in list(journal.values()):
-            if cells is None or (each.cell.tenant, each.cell.key) in cells:
-                lines.put(each)
-
+    journal = Journal(most)
+    lines = journal.lines
     for n in range(data.draw(st.integers(0, 40))):
         tenant, cell = data.draw(st.sampled_from("aaab")), data.draw(st.integers(0, 5))
-        made = journal[n] = call(tenant, n, cell)
+        made = call(tenant, n, cell)
+        journal.open[made.id] = made
         lines.put(made)
         assert lines.room == len(lines) <= most
-        if data.draw(st.booleans()) and (found := lines.take()):
-            done.add(found.id)
-            journal = {n: each for n, each in journal.items() if each.id != found.id}
-        if journal and data.draw(st.integers(0, 9)) == 0:
-            gone = journal.pop(data.draw(st.sampled_from(sorted(journal))))
-            lines.discard(gone.id)
-        while wanted:
-            offer(wanted.pop())
+        if data.draw(st.booleans()):
+            journal.take()
+        if journal.open and data.draw(st.integers(0, 9)) == 0:
+            gone = data.draw(st.sampled_from(sorted(journal.open)))
+            del journal.open[gone]
+            lines.discard(gone)
+        journal.offer()
     for _ in range(500):
-        found = lines.take()
-        if found is not None:
-            assert found.id not in done
-            done.add(found.id)
-            journal = {n: each for n, each in journal.items() if each.id != found.id}
+        journal.take()
         lines.ask()
-        while wanted:
-            offer(wanted.pop())
+        journal.offer()
 
-    assert journal == {}
+    assert journal.open == {}
     assert (len(lines), lines.room, lines.missing, lines.lost) == (0, 0, 0, False)
 
 
