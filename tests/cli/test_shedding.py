@@ -86,7 +86,7 @@ def test_a_run_beside_the_owner_is_told_the_same(full):
 
     done = place.terminal("run", "order.yaml", "--worker", "shop_steps.py", "--json")
 
-    assert done.returncode == 75, done.stderr
+    assert (done.returncode, done.stderr) == (75, ""), done.stdout
     assert json.loads(done.stdout)["error"]["code"] == "engine.overloaded"
 
 
