@@ -155,6 +155,21 @@ async def test_a_start_over_nats_is_shed_with_a_code_and_a_time(nats, tmp_path):
     assert told["accepted"] is True
 
 
+@pytest.mark.req("R214")
+@on_a_loop
+async def test_an_engine_is_left_though_its_server_is_gone(nats, tmp_path):
+    """With commands that were not sent: they are in the journal."""
+    (tmp_path / "one.yaml").write_text(ONE)
+    try:
+        async with Pawl("memory:", nats=Nats(nats.url, unsigned=True)) as pawl:
+            pawl.load(tmp_path / "one.yaml")
+            nats.stop(signal.SIGKILL)
+            run = await pawl.start("one", {"n": 0})
+    finally:
+        nats.start()
+    assert run.id
+
+
 async def ask(service, subject, said):
     """Request and reply."""
     answer = await service.nc.request(subject, json.dumps(said).encode(), timeout=20)

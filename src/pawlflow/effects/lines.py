@@ -14,7 +14,7 @@ from pawlflow.model.intents import Call
 from pawlflow.store.port import Address
 
 ROOM_BYTES: Final = 4_096  # a call takes the room of as many small ones as its parameters are large
-MISSED_MAX: Final = 100_000  # cells that are remembered; beyond that the journal is looked through
+MISSED_MAX: Final = 50_000  # cells that are remembered; beyond that the journal is looked through
 SHARE: Final = 7  # a tenant may hold so many times the places that are free: alone, 7 of 8
 
 Key = tuple[int, Tenant]  # which kind of place a call needs, and whose it is

@@ -27,7 +27,7 @@ from pawlflow.model.intents import Call, Intent, Stop
 
 CONCURRENCY: Final = 1_000  # attempts of this process at a time
 THREADS: Final = 32  # of them, plain functions
-WAITING_MAX: Final = 50_000  # calls that are known here; more come from the journal
+WAITING_MAX: Final = 10_000  # calls that are known here; more come from the journal
 Resolve = Callable[[Call], Awaitable[tuple[Any, Hidden]]]  # parameters with their secrets in them
 
 

@@ -15,7 +15,7 @@ PAGE: Final = 1_000  # deadlines read at a time
 HELD_MAX: Final = 8_192  # kept in memory; beyond that the later half is left to the store
 FIRST_REOFFER_MS: Final = 30_000
 LAST_REOFFER_MS: Final = 600_000
-PLACED_MAX: Final = 50_000  # cells whose silence is timed one by one; the others, all together
+PLACED_MAX: Final = 20_000  # cells whose silence is timed one by one; the others, all together
 FOREVER: Final = (1 << 62, 0)
 
 
