@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pawlflow.acts import Acts, refusal
 from pawlflow.alerts import Alerts
@@ -44,6 +44,8 @@ from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
 from pawlflow.store.port import Address, StoreError
 from pawlflow.trouble import NotFound, PawlError
+
+T = TypeVar("T")
 
 
 class NotOpen:
@@ -355,22 +357,37 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.refuse_if_stopped()
         future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
         self.closing.setdefault(address, []).append(future)
-        if not self.driver.engine.core.knows_open(address):
-            found = self.reader.load([address]).get(address)
-            if found is None:
-                raise NotFound("instance.unknown", f"no instance {address[1]!r}")
-            if found.head.closed_at is not None and not future.done():
-                future.set_result(Closed(NOTHING))
-        if seconds is None:
-            return await future
-        async with asyncio.timeout(seconds):
-            return await future
+        try:
+            if not self.driver.engine.core.knows_open(address):
+                found = self.reader.load([address]).get(address)
+                if found is None:
+                    raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+                if found.head.closed_at is not None and not future.done():
+                    return Closed(NOTHING)
+            async with asyncio.timeout(seconds):
+                return await future
+        finally:
+            leave(self.closing, address, future)
 
     async def changed(self, address: Address, turn: int) -> None:
         """Wait until an instance has more turns than these."""
         self.refuse_if_stopped()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.changing.setdefault(address, []).append(future)
-        found = self.reader.story(address, turn)
-        if found is None or found.head.turn <= turn:
-            await future
+        try:
+            found = self.reader.story(address, turn)
+            if found is None or found.head.turn <= turn:
+                await future
+        finally:
+            leave(self.changing, address, future)
+
+
+def leave(
+    waiting: dict[Address, list[asyncio.Future[T]]], address: Address, future: asyncio.Future[T]
+) -> None:
+    """Whoever waited for an instance waits no longer, whatever came of it."""
+    line = waiting.get(address, [])
+    if future in line:
+        line.remove(future)
+        if not line:
+            del waiting[address]

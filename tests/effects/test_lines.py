@@ -258,3 +258,25 @@ def test_more_calls_than_are_kept_are_all_carried_out(engine, tmp_path):
 
     assert most <= 20
     assert sorted(ran) == sorted(f"i-{n}" for n in range(200))
+
+
+@pytest.mark.req("R214")
+def test_whoever_waited_leaves_nothing_behind(engine, tmp_path):
+    """Asked for after the end, or given up before it: nothing is kept of those who waited."""
+    path = written(tmp_path, "wait", TWO)
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(path)
+            free = asyncio.Event()
+            pawl.effect("work")(free.wait)
+            run = await pawl.start("wait")
+            with pytest.raises(TimeoutError):
+                await run.result(timeout="1ms")
+            kept = [dict(pawl.closing)]
+            free.set()
+            await run.result(timeout="20s")
+            await run.result(timeout="20s")
+            return [*kept, pawl.closing, pawl.changing]
+
+    assert run(main()) == [{}, {}, {}]

@@ -117,7 +117,7 @@ class Commands:
 
     async def send_all(self) -> None:
         """Send until nothing is left, or the bus is unwell: then it is tried again later."""
-        while len(self.unsent):
+        while len(self.unsent) and not self.closed:
             while len(self.going) < AT_ONCE and (call := self.unsent.take()) is not None:
                 self.going[call.key] = call
             if not await self.send_some(list(self.going.values())):

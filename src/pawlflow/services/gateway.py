@@ -75,6 +75,7 @@ class Gateway:
         self.intake.trust = trust
         self.intake.tenant = self.questions.tenant = tenant
         self.looking: asyncio.Task[None] | None = None
+        self.closed = False  # a cancellation alone may be lost: asyncio.wait_for has swallowed some
 
     async def open(self) -> None:
         """Have streams, hear completions, answer questions."""
@@ -91,7 +92,7 @@ class Gateway:
 
     async def look(self) -> None:
         """Again and again: is everything there? What a lost stream held is sent again."""
-        while True:
+        while not self.closed:
             await asyncio.sleep(LOOK_S)
             try:
                 if await self.keep():
@@ -126,6 +127,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Say and hear no more."""
+        self.closed = True
         if self.looking is not None:
             self.looking.cancel()
             await asyncio.wait([self.looking])
