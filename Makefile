@@ -67,7 +67,8 @@ check: $(DEV_SELF) ## lint, format, types, import contracts, tidiness, instructi
 test: $(DEV_SELF) ## all tests but the slow ones, with the coverage gates
 	@mkdir -p "$(CACHE)/coverage"
 	@$(PY) -m coverage erase
-	$(PY) -m coverage run $(PYTEST) -n $(JOBS)
+	$(PY) $(PYTEST) -n $(JOBS) -m 'bare and not slow'
+	$(PY) -m coverage run $(PYTEST) -n $(JOBS) -m 'not bare and not slow'
 	@$(PY) -m coverage combine --quiet
 	$(PY) -m coverage report --fail-under=100 --include='*/pawlflow/model/*,*/pawlflow/definition/*,*/pawlflow/kernel/*'
 	$(PY) -m coverage report --fail-under=90 --omit='*/pawlflow/model/*,*/pawlflow/definition/*,*/pawlflow/kernel/*'

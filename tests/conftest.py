@@ -1,6 +1,7 @@
 """How hard the property tests try (HYPOTHESIS_PROFILE), and the golden files."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,26 @@ settings.register_profile(
     "nightly", settings.get_profile("dev"), max_examples=20_000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+# Whole systems at work: what they run through is covered by tests of its parts, and being watched
+# line by line would double their time.
+BARE = (
+    *("sim", "crash", "nodes", "examples"),
+    *("cli/test_sim.py", "cli/test_sim_refused.py", "cli/test_new.py", "cli/test_demo.py"),
+    *("testing/test_ioa_runs.py", "testing/test_usersim.py", "testing/test_plugin.py"),
+    *("test_pages.py", "test_scenarios.py", "test_scenarios_sqlite.py", "test_site.py"),
+    *("test_examples_python.py", "test_examples_testing.py", "test_wheel.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs without coverage."""
+    here = Path(__file__).parent
+    for item in items:
+        name = item.path.relative_to(here).as_posix()
+        if name in BARE or name.partition("/")[0] in BARE:
+            item.add_marker("bare")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -42,7 +42,7 @@ MEMBERS: dict[str, list[str]] = {
 PARTS = {
     "What workflows are made of": ("flow", "step", "loop", "Retry"),
     "Words of a flow": (
-        *("approval", "each", "sleep", "wait_for", "child", "agent", "emit"),
+        *("approval", "each", "sleep", "wait_for", "child", "agent", "effect", "emit"),
         *("text", "expr", "success", "secret"),
     ),
     "Running": ("Pawl", "Run", "Started", "BlockingPawl", "BlockingRun"),

@@ -29,7 +29,7 @@ START_S = 30.0
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "fsync": "off",  # processes are killed here, never the machine
-    "max_connections": "60",
+    "max_connections": "200",
     "shared_buffers": "32MB",
     "autovacuum_naptime": "10s",
     "track_activity_query_size": "16kB",

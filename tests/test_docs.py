@@ -23,7 +23,9 @@ FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 POINTER = re.compile(r"`([\w.]+)` in\s+\[[^\]]*\]\(([^)\s]+\.py)\)")
 PROGRAMS = [
-    path for name in ("python", "testing", "nats") for path in ROOT.glob(f"examples/{name}/*.py")
+    path
+    for name in ("python", "testing", "nats", "ores")
+    for path in ROOT.glob(f"examples/{name}/**/*.py")
 ]
 PYTHON = {path: path.read_text() for path in sorted(PROGRAMS)}
 

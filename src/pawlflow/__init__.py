@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pawlflow.embedded import Pawl
     from pawlflow.flows.flow import Flow, flow
     from pawlflow.flows.values import expr, secret, success, text
-    from pawlflow.flows.words import agent, approval, child, each, emit, sleep, wait_for
+    from pawlflow.flows.words import agent, approval, child, each, effect, emit, sleep, wait_for
     from pawlflow.loops import Loop, loop
     from pawlflow.runs import Run
     from pawlflow.secrets import ChainSecrets, EnvironmentSecrets, FileSecrets, MappingSecrets
@@ -65,6 +65,7 @@ __all__ = [
     "approval",
     "child",
     "each",
+    "effect",
     "emit",
     "expr",
     "flow",
@@ -85,7 +86,9 @@ _HOMES: Final = {
     "pawlflow.effects.steps": ("Retry", "Step", "step"),
     "pawlflow.flows.flow": ("Flow", "flow"),
     "pawlflow.flows.values": ("expr", "secret", "success", "text"),
-    "pawlflow.flows.words": ("agent", "approval", "child", "each", "emit", "sleep", "wait_for"),
+    "pawlflow.flows.words": (
+        *("agent", "approval", "child", "each", "effect", "emit", "sleep", "wait_for"),
+    ),
     "pawlflow.blocking": ("BlockingPawl",),
     "pawlflow.blocking_runs": ("BlockingRun",),
     "pawlflow.effects.secrets": ("Secrets",),

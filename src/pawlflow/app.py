@@ -7,7 +7,7 @@ this process, or, where another process owns the store, through the mailbox.
 import logging
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol, cast, runtime_checkable
@@ -25,10 +25,12 @@ from pawlflow.model.inputs import Input
 from pawlflow.shedding import WAITING_MAX, letter, turned_away
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.poke import Pokes, poke
-from pawlflow.store.port import SHARDS, Store, StoreError, Taken
+from pawlflow.store.port import SHARDS, ShardHead, Store, StoreError, Taken
 from pawlflow.store.postgres_url import is_postgres, masked
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.store.sqlite_backup import backup, restore
+from pawlflow.store.sqlite_views import SqliteReadModels
+from pawlflow.store.views import ReadModels
 from pawlflow.telling import ToldOutside, listened_to, told_store
 
 log = logging.getLogger("pawl.app")
@@ -104,6 +106,19 @@ def open_store(url: str) -> Store:
         return store
     path = path_of(url)
     return MemoryStore() if path is None else SqliteStore(path)
+
+
+def read_models_at(url: str, *, make: bool = True) -> ReadModels:
+    """The read models of a store, made if they are missing. Raises StoreError without SQL."""
+    if is_postgres(url):
+        postgres()  # says what to install
+        from pawlflow.store.postgres_views import PostgresReadModels
+
+        return PostgresReadModels(url, make=make)
+    path = path_of(url)
+    if path is None:
+        raise StoreError("views.no_sql", "what is in memory has no tables: name a file or a server")
+    return SqliteReadModels(path, make=make)
 
 
 def postgres() -> Any:
@@ -183,13 +198,17 @@ def engine_on(
     clock: Clock | None = None,
     limits: Limits | None = None,
     recover: bool = True,
+    heads: Sequence[ShardHead] | None = None,
 ) -> Engine:
-    """Own a store and put an engine on it. Raises StoreError if another process owns it."""
+    """Own a store, or only these shards, and put an engine on it.
+
+    Raises StoreError if another process owns it.
+    """
     clock = clock or SystemClock()
-    core = Shards(store.claim(), clock, limits=limits)
-    core.took_over = clock.now()
+    core = Shards(store.claim() if heads is None else heads, clock, limits=limits)
+    core.took_over = dict.fromkeys(core.heads, clock.now())
     if not recover:  # nobody carries anything out: no attempt can be late
-        core.recover_after, core.took_over = None, NEVER
+        core.recover_after, core.took_over = None, dict.fromkeys(core.heads, NEVER)
     if listened_to():
         return Engine(core, told_store(store, clock), clock, ToldOutside(outside))
     return Engine(core, store, clock, outside)
@@ -348,10 +367,12 @@ def examine(url: str, *, deep: bool = False) -> dict[str, Any]:
 def examine_server(url: str, *, deep: bool) -> dict[str, Any]:
     """The same of a store on a server, whose disk is not ours to look at."""
     store = postgres().PostgresStore(url)
+    from pawlflow.store.postgres_health import health_of
+
     try:
         damage, ends = store.integrity(deep=deep)
         facts: dict[str, Any] = store.facts()
-        return facts | {"damage": damage, "ends": ends}
+        return facts | health_of(url, SystemClock().now) | {"damage": damage, "ends": ends}
     finally:
         store.close()
 

@@ -7,9 +7,10 @@ loop never waits for it.
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, TypeVar
 
 from pawlflow.engine.actions import Accepted, Reply
 from pawlflow.engine.drivers import SAFETY_MS, Engine, StoreAction
@@ -19,6 +20,7 @@ from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
 from pawlflow.store.port import Address
 
+T = TypeVar("T")
 Answer = asyncio.Future[Accepted | Rejected]
 ROUNDS: Final = 4  # of the loop between two batches, while tenants meet
 
@@ -56,7 +58,8 @@ class InlineDriver:
         core = self.engine.core
         ours = (cell for cell in cells or () if shard_of_address(cell) in core.heads)
         core.silent |= dict.fromkeys(ours)
-        core.recover_after = 0 if cells is None else core.recover_after
+        if cells is None:
+            core.recover_after, core.recovered = 0, dict.fromkeys(core.heads)
         self.kick()
 
     def poke(self) -> None:
@@ -102,6 +105,10 @@ class InlineDriver:
         if not future.done():
             future.set_result(reply.outcome)
 
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Have something done with the store, after all that was asked of it before."""
+        return work()
+
     async def close(self) -> None:
         """Finish what was handed in, then stop."""
         while self.waiting:
@@ -120,7 +127,7 @@ class ThreadDriver(InlineDriver):
 
     def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(engine, loop)
-        self.asked: SimpleQueue[StoreAction | None] = SimpleQueue()
+        self.asked: SimpleQueue[StoreAction | Callable[[], None] | None] = SimpleQueue()
         self.closed = False
         engine.carry = self.asked.put
         self.thread = threading.Thread(target=self.work, name="pawl-store", daemon=True)
@@ -129,11 +136,27 @@ class ThreadDriver(InlineDriver):
     def work(self) -> None:
         """On the thread: do what is asked of the store, one after the other."""
         while (action := self.asked.get()) is not None:
+            if callable(action):
+                action()
+                continue
             try:
                 told = self.engine.ask(action)
             except Exception as error:  # noqa: BLE001  # the loop must know
                 told = partial(fail, error)
             self.loop.call_soon_threadsafe(self.heard, told)
+
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Have something done with the store, after all that was asked of it before."""
+        future: Future[T] = Future()
+
+        def do() -> None:
+            try:
+                future.set_result(work())
+            except Exception as error:  # noqa: BLE001  # who asked must know
+                future.set_exception(error)
+
+        self.asked.put(do)
+        return await asyncio.wrap_future(future)
 
     def heard(self, told: Callable[[], None]) -> None:
         """On the loop: the store has answered."""

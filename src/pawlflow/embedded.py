@@ -31,6 +31,7 @@ class Pawl(Hosted):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        read_models: bool = False,
     ) -> BlockingPawl:
         """The same for programs without an event loop: `with Pawl.blocking(...) as pawl: ...`."""
         made = Pawl(
@@ -43,5 +44,6 @@ class Pawl(Hosted):
             secrets=secrets,
             processes=processes,
             nats=nats,
+            read_models=read_models,
         )
         return BlockingPawl(made)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pawlflow.error_codes_http import HTTP_CODES
-from pawlflow.error_codes_store import STORE_CODES
+from pawlflow.error_codes_store import MOVE_CODES, STORE_CODES
 from pawlflow.nats_codes import NATS_CODES
 
 ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
@@ -298,6 +298,7 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
     **HTTP_CODES,
     **NATS_CODES,
     **STORE_CODES,
+    **MOVE_CODES,
     "timer.held": (
         "An attempt went down with its engine, and has its whole time again since another runs.",
         "Nothing: its timeout comes later.",

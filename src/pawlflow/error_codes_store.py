@@ -3,6 +3,10 @@
 from typing import Final
 
 STORE_CODES: Final[dict[str, tuple[str, str]]] = {
+    "node.store": (
+        "Several nodes were asked for on a store that one process owns.",
+        "Use --db postgresql://..., or one process.",
+    ),
     "store.batch": (
         "A commit does not fit together: a defect of Pawl. Nothing was written.",
         "Report it with the log.",
@@ -45,6 +49,14 @@ STORE_CODES: Final[dict[str, tuple[str, str]]] = {
         "There is no database at this place.",
         "Name it with --db or PAWL_DB, or start something first.",
     ),
+    "store.moved": (
+        "The store was moved to another place, which the message names; this one can only be read.",
+        "Work there (--db, PAWL_DB); `pawl move --undo --to URL` takes it back.",
+    ),
+    "store.moving": (
+        "The store is being moved: nobody may own it or post to it meanwhile.",
+        "Wait; `pawl move --to URL` goes on if it was cut short, `pawl move --undo` gives it up.",
+    ),
     "store.newer": (
         "The database was written by a newer version of Pawl.",
         "Update pawlflow, or restore a backup of the older version.",
@@ -86,6 +98,10 @@ STORE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Name another, or remove what is there (--force).",
     ),
     "store.trouble": ("The database reported an error.", "The message has its words; try again."),
+    "store.unfinished": (
+        "The store holds a part of another one, whose move has not ended.",
+        "Move again with the same stores: it goes on where it has stopped.",
+    ),
     "store.unknown": (
         "It is not known whether a commit is durable; the engine looks before it goes on.",
         "Nothing, unless it stops: then start it again.",
@@ -97,5 +113,38 @@ STORE_CODES: Final[dict[str, tuple[str, str]]] = {
     "store.url": (
         "The URL names no store.",
         "Use sqlite:///PATH, postgresql://USER@HOST/DATABASE or memory:",
+    ),
+    "views.missing": (
+        "The store has no read models, or those of another version of Pawl.",
+        "`pawl rebuild` builds them from the journal (docs/sql.md).",
+    ),
+    "views.no_sql": (
+        "The store is in memory and has no tables to be read with SQL.",
+        "Use sqlite:///PATH or postgresql://USER@HOST/DATABASE.",
+    ),
+    "views.different": (
+        "A row of the read models is not the one that the journal gives.",
+        "`pawl rebuild` builds all of them again; nothing else reads them, so nothing is lost.",
+    ),
+}
+
+MOVE_CODES: Final[dict[str, tuple[str, str]]] = {
+    "move.ahead": (
+        "The new place has gone on since the move: to go back would lose what happened there.",
+        "Move it back as it is: pawl move --db NEW --to sqlite:///ANOTHER.db. Or say --force.",
+    ),
+    "move.differs": (
+        "The copy is not the same as what was copied; it was not let go.",
+        "Empty it with `pawl move --undo --to URL`, look at both disks, and move again.",
+    ),
+    "move.none": ("The store was not moved, so nothing can be undone.", "Name the one that was."),
+    "move.not_empty": (
+        "The target of a move holds something already.",
+        "Name a file that is not there, an empty database, or another schema (?schema=NAME).",
+    ),
+    "move.same": ("A store was to be moved to itself.", "Name another place with --to."),
+    "move.target": (
+        "To undo a move that has ended, the place it was moved to must be asked.",
+        "Name it with --to URL; if it is gone for good, say --force.",
     ),
 }

@@ -1,10 +1,10 @@
 """Hosting: an engine in this process, on the event loop of whoever opens it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 from pawlflow.acts import Acts, refusal
 from pawlflow.alerts import Alerts
@@ -18,6 +18,7 @@ from pawlflow.app import (
     pokes_of,
     second_handle,
 )
+from pawlflow.awaiting import Awaiting
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
@@ -37,15 +38,14 @@ from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
+from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
-from pawlflow.runs import NOTHING, Closed, Run, closed_by
+from pawlflow.runs import Closed, Run, closed_by
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
 from pawlflow.store.port import Address, StoreError
 from pawlflow.trouble import NotFound, PawlError
-
-T = TypeVar("T")
 
 
 class NotOpen:
@@ -61,7 +61,7 @@ class NotOpen:
 NOT_OPEN: Any = NotOpen()
 
 
-class Hosted(Library, Endpoints, Acts, Completing, Operations):
+class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
     """An engine in this process."""
 
     driver: InlineDriver
@@ -83,6 +83,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         secrets: Source = None,
         processes: int | None = None,
         nats: Given = None,
+        read_models: bool = False,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -95,7 +96,10 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
         self.changing: dict[Address, list[asyncio.Future[None]]] = {}
         self.trouble: Stopped | None = None
+        self.ended: Callable[[], object] = lambda: None  # is told when nothing more can happen
         self.services = Services(nats)  # who carries out what no function here does
+        self.read_models = read_models  # are the rows of the SQL views kept fresh?
+        self.following: ReadModelWorker | None = None
 
     # Coming and going
 
@@ -107,7 +111,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.store = open_store(self.url)
         self.clock = self.new_clock()
         try:
-            engine = engine_on(self.store, self, clock=self.clock, limits=self.limits)
+            engine = self.new_engine()
         except StoreError:
             self.store.close()
             self.store = None
@@ -120,7 +124,10 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         self.join_runner()
         self.pokes: Poked | None = None
         try:
+            await self.take_part()
             await self.services.open(self, connect_bus)  # before anything is offered
+            if self.read_models:
+                self.following = follow(self.url)
         except PawlError:
             await self.close()
             raise
@@ -152,6 +159,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         await self.registry.close()
         self.watched.close()
         await self.driver.close()
+        if self.following is not None:
+            await asyncio.to_thread(self.following.stop)
+            self.following = None
         self.wake_all(PawlError("engine.closed", "the engine was closed; the instance goes on"))
         self.reader.close()
         self.store.close()
@@ -170,6 +180,14 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
     ) -> None:
         """Stop. What is in flight is in the journal, and goes on when somebody enters again."""
         await self.close()
+
+    def new_engine(self) -> Engine:
+        """Own the store."""
+        assert self.store is not None
+        return engine_on(self.store, self, clock=self.clock, limits=self.limits)
+
+    async def take_part(self) -> None:
+        """Where others share the store, find the own place among them. Here nobody does."""
 
     def new_clock(self) -> Clock:
         """Where time and chance come from."""
@@ -220,8 +238,9 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
 
         With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
         """
+        workflow = self.named(workflow)
         whose = Tenant(tenant or self.tenant)
-        key = key_for(self.clock, whose, id)
+        key = self.key_for(whose, id)
         if is_built(workflow):
             plan = self.kept_plan(workflow, input, (whose, key))
             existing = plan is not None
@@ -234,6 +253,10 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         if isinstance(outcome, Rejected):
             raise refusal(outcome)
         return Run(self, whose, key)
+
+    def key_for(self, tenant: Tenant, given: str | None) -> InstanceId:
+        """The id of an instance that is to start, a new one if none is given."""
+        return key_for(self.clock, tenant, given)
 
     async def start_many(  # what starts consist of
         self,
@@ -261,7 +284,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
         at: Moment | None = None,
     ) -> AsyncIterator[Started]:
         """The same, each answer as it comes: for more starts than anybody wants to keep."""
-        whose = Tenant(tenant or self.tenant)
+        whose, workflow = Tenant(tenant or self.tenant), self.named(workflow)
         if is_built(workflow):
             begin = partial(self.start, workflow, tenant=tenant, by=by, at=at)
             answers = start_each(self, whose, begin, inputs)
@@ -334,60 +357,5 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations):
     def stopped(self, action: Stopped) -> None:
         """The store failed: whoever waits is told."""
         self.trouble = action
+        self.ended()
         self.wake_all(PawlError(action.code, action.message))
-
-    def wake_all(self, error: PawlError) -> None:
-        """Nothing more will come: tell whoever waits for it."""
-        closing, self.closing = self.closing, {}
-        changing, self.changing = self.changing, {}
-        waiting: list[asyncio.Future[Any]] = [each for line in closing.values() for each in line]
-        waiting += [each for line in changing.values() for each in line]
-        for future in waiting:
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # who waited may be gone: that is no news for a log
-
-    def refuse_if_stopped(self) -> None:
-        """Nothing more will happen once the store has failed."""
-        if self.trouble is not None:
-            raise PawlError(self.trouble.code, self.trouble.message)
-
-    async def closed(self, address: Address, seconds: float | None) -> Closed:
-        """Wait until an instance is closed."""
-        self.refuse_if_stopped()
-        future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
-        self.closing.setdefault(address, []).append(future)
-        try:
-            if not self.driver.engine.core.knows_open(address):
-                found = self.reader.load([address]).get(address)
-                if found is None:
-                    raise NotFound("instance.unknown", f"no instance {address[1]!r}")
-                if found.head.closed_at is not None and not future.done():
-                    return Closed(NOTHING)
-            async with asyncio.timeout(seconds):
-                return await future
-        finally:
-            leave(self.closing, address, future)
-
-    async def changed(self, address: Address, turn: int) -> None:
-        """Wait until an instance has more turns than these."""
-        self.refuse_if_stopped()
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.changing.setdefault(address, []).append(future)
-        try:
-            found = self.reader.story(address, turn)
-            if found is None or found.head.turn <= turn:
-                await future
-        finally:
-            leave(self.changing, address, future)
-
-
-def leave(
-    waiting: dict[Address, list[asyncio.Future[T]]], address: Address, future: asyncio.Future[T]
-) -> None:
-    """Whoever waited for an instance waits no longer, whatever came of it."""
-    line = waiting.get(address, [])
-    if future in line:
-        line.remove(future)
-        if not line:
-            del waiting[address]

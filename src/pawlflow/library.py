@@ -60,6 +60,7 @@ class Library:
         self.store: Store | None = None  # as long as the engine runs
         self.registry = Registry()
         self.workflows: dict[str, tuple[Workflow, Plan]] = {}
+        self.builders: dict[str, Flow[..., Any]] = {}  # whose plans are made of their input
         self.unpublished: dict[str, Workflow] = {}
         self.unscheduled: list[Schedule] = []
         self.publishing: asyncio.Future[None] | None = None
@@ -78,6 +79,7 @@ class Library:
     def add(self, workflow: "Workflow | Runnable") -> None:
         """Make a workflow known under its name; a flow brings its functions and its children."""
         if is_built(workflow):
+            self.builders[workflow.name] = workflow
             self.take_steps(workflow)
         elif isinstance(workflow, Workflow):
             self.know(workflow)
@@ -86,6 +88,10 @@ class Library:
             made = workflow.workflow
             self.take_along(workflow.brought())
             self.know(made)
+
+    def named(self, workflow: "str | Workflow | Runnable") -> "str | Workflow | Runnable":
+        """A flow that is built from its input has no plan under its name: the flow itself."""
+        return self.builders.get(workflow, workflow) if isinstance(workflow, str) else workflow
 
     def know(self, workflow: Workflow) -> None:
         """Make one workflow known; it is published as soon as the engine runs."""
@@ -354,9 +360,8 @@ def refuse_unless_runnable(what: object) -> None:
 
 
 def flows_in(module: ModuleType) -> list[Runnable]:
-    """The flows that a module has; those that are built from their input only when started."""
-    found = {id(each): each for each in vars(module).values() if is_runnable(each)}
-    return [each for each in found.values() if not is_built(each)]
+    """The flows that a module has."""
+    return list({id(each): each for each in vars(module).values() if is_runnable(each)}.values())
 
 
 def is_runnable(what: object) -> TypeGuard[Runnable]:

@@ -61,6 +61,10 @@ NATS_CODES: Final[dict[str, tuple[str, str]]] = {
         "Check the URL and the server; what was to be sent is in the journal, and is sent later.",
     ),
     "nats.version": ("The NATS server is too old.", "Use nats-server 2.10 or newer."),
+    "worker.closed": (
+        "A worker was to tell the engine something, and is not open.",
+        "Tell it inside of `async with worker:`, or after `await worker.open()`.",
+    ),
     "worker.command": (
         "A worker was given a command that is not of its service, or twice.",
         "Name it SERVICE.v1.RESOURCE.ACTION, once.",

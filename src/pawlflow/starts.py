@@ -33,7 +33,10 @@ class Engine(Watching, Protocol):
     """What starts need of the engine they are for."""
 
     driver: Any  # a Door
-    clock: Clock
+
+    def key_for(self, tenant: Tenant, given: str | None) -> InstanceId:
+        """The id of an instance that is to start, a new one if none is given."""
+        ...
 
 
 class Started:
@@ -116,7 +119,7 @@ async def start_all(engine: Engine, order: Order, many: Many) -> AsyncIterator[S
     for each in many:
         id_, value = each if is_pair(each) else (None, each)
         try:
-            key = key_for(engine.clock, order.tenant, id_)
+            key = engine.key_for(order.tenant, id_)
             start = start_of(order, key, value, fresh=id_ is None)
         except PawlError as error:
             line.append(Started(engine, order.tenant, id_, error=error))

@@ -15,8 +15,12 @@ import msgspec
 
 from pawlflow.app import connect_bus
 from pawlflow.bus.port import Bus
+from pawlflow.effects.context import Context as Context
+from pawlflow.effects.context import Correctable as Correctable
+from pawlflow.effects.context import Terminal as Terminal
+from pawlflow.effects.context import Transient as Transient
 from pawlflow.effects.registry import Executor, executor_of
-from pawlflow.model.trouble import PawlError
+from pawlflow.model.trouble import PawlError as PawlError
 from pawlflow.services import protocol
 from pawlflow.services.gateway import Nats as Nats
 from pawlflow.services.signing import ExecutorKey, Said, sign
@@ -24,11 +28,15 @@ from pawlflow.store.postgres_url import is_postgres
 from pawlflow.worker_jobs import Jobs
 from pawlflow.worker_memory import Memory, SqliteMemory
 
-__all__ = ["Nats", "Worker", "publish_step_completion"]
+__all__ = [
+    *("Context", "Correctable", "Nats", "PawlError", "Terminal", "Transient"),
+    *("Worker", "publish_step_completion"),
+]
 F = TypeVar("F", bound=Callable[..., Any])
 NATS: Final = "PAWL_NATS"
 KEY: Final = "PAWL_EXECUTOR_KEY"
 NOWHERE: Final = "nats://127.0.0.1:4222"
+TELL_S: Final = 5.0  # for the engine to keep what it is told
 
 
 class Worker:
@@ -98,6 +106,29 @@ class Worker:
         """Work until cancelled."""
         async with self:
             await asyncio.Event().wait()
+
+    async def signal(
+        self, instance: str, event: str, data: Any = None, *, tenant: str = "default"
+    ) -> None:
+        """Tell one instance that something happened; it is in its journal when this returns.
+
+        Raises PawlError: if no engine answers, tell it again later; a second time is harmless.
+        """
+        await self.say(protocol.SIGNAL, {"instance_id": instance, "event": event}, data, tenant)
+
+    async def emit(self, event: str, data: Any = None, *, tenant: str = "default") -> None:
+        """Tell everybody who waits for an event, or is started by it. Raises PawlError."""
+        await self.say(protocol.EMIT, {"event": event}, data, tenant)
+
+    async def say(self, subject: str, about: dict[str, Any], data: Any, tenant: str) -> None:
+        """Ask the engine to keep something. Raises PawlError if it refuses, or is not there."""
+        if self.jobs is None:
+            raise PawlError("worker.closed", "the worker is not open: `async with worker:` first")
+        asked = {"tenant_id": tenant, "by": self.service, **about, "data": data}
+        told = await self.jobs.bus.ask(subject, msgspec.json.encode(asked), TELL_S)
+        error = msgspec.json.decode(told).get("error")
+        if error is not None:
+            raise PawlError(error["code"], error["message"])
 
     async def __aenter__(self) -> Self:
         """Take commands from now on."""

@@ -36,6 +36,8 @@ ACK_S: Final = 10.0  # in which a sign of life is due
 LOOK_S: Final = 1.0  # between two looks whether the stream is there
 ASK_S: Final = 2.0  # for the engine to answer
 LATER_S: Final = 2.0
+OPENING_MAX: Final = 10  # tries to have the stream and the consumer, before giving up
+OPENING_S: Final = 0.2
 FINAL: Final = ("terminal", "governance")  # failures that no other attempt will mend
 
 
@@ -75,7 +77,14 @@ class Jobs:
     async def open(self) -> None:
         """Hear commands, and what is no longer wanted."""
         await asyncio.to_thread(self.memory.forget, self.clock.now())
-        await self.keep()
+        for left in reversed(range(OPENING_MAX)):
+            try:
+                await self.keep()
+                break
+            except BusError as error:  # another service may have changed the stream meanwhile
+                if error.code != "nats.stream" or not left:
+                    raise
+                await asyncio.sleep(OPENING_S)
         await self.bus.listen(f"{protocol.CANCEL}*", self.cancelled)
         self.looking = asyncio.ensure_future(self.look())
 

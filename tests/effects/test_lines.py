@@ -111,6 +111,21 @@ def test_more_cells_than_are_remembered_are_found_in_the_journal(monkeypatch):
     assert asked[-1] is None
 
 
+def test_what_others_look_after_is_forgotten():
+    """Another node took a shard over: neither calls nor cells of it are kept."""
+    lines, asked = Lines(4), []
+    lines.again = asked.append
+    for n in range(12):
+        lines.put(call("a", n, cell=n))
+
+    lines.abandon(lambda cell: int(cell.key[2:]) % 2 == 0)
+
+    assert (len(lines), lines.room, lines.missing) == (2, 2, 4)
+    while lines.take() is not None:
+        pass
+    assert {key for each in asked for _, key in each} == {f"i-{n}" for n in (5, 7, 9, 11)}
+
+
 class Journal:
     """What is in flight, and lines that may ask for it."""
 

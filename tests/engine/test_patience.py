@@ -40,7 +40,7 @@ def taken_over(before, after_ms):
     """Another engine on the same store, so much later."""
     second = Bench(before.store)
     second.clock.time = TimeMs(before.clock.time + after_ms)
-    second.core.took_over = second.clock.time
+    second.core.took_over = dict.fromkeys(second.core.heads, second.clock.time)
     second.engine.drain()
     return second
 

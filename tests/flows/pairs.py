@@ -8,6 +8,7 @@ from pawlflow import (
     approval,
     child,
     each,
+    effect,
     emit,
     expr,
     flow,
@@ -260,8 +261,42 @@ spec:
     - "${ ((has(input.times) ? input.times : 2) + 1) * 2 }"
 """
 
+
+@flow(failure_policy="compensate")
+def elsewhere(request: Any) -> Any:
+    """Effects by name: services carry them out, and nothing here stands for them."""
+    party = effect(
+        "refdata.v1.party.save",
+        {"name": request.name, "token": secret("key")},
+        undo={"run": "refdata.v1.party.delete", "with": {"id": expr("result.id")}},
+        name="party",
+        timeout="1m",
+        retry=2,
+    )
+    effect("bell.ring", after=[party], when=request.loud == True)  # noqa: E712
+    return party.id
+
+
+ELSEWHERE = """
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: elsewhere}
+spec:
+  failurePolicy: compensate
+  steps:
+    - name: party
+      run: refdata.v1.party.save
+      with: {name: "${ input.name }", token: {$secret: key}}
+      timeout: 1m
+      retryPolicy: {maxRetries: 2, backoff: exponential, initialDelay: 1s, maxDelay: 60s}
+      undo: {run: refdata.v1.party.delete, with: {id: "${ result.id }"}}
+    - {name: bell-ring, run: bell.ring, when: input.loud == true, dependsOn: [party]}
+  output: "${ steps.party.id }"
+"""
+
 PAIRS = {
     "provision": (provision_parties, PROVISION),
     "release": (release_service, RELEASE),
     "polite": (politeness, POLITE),
+    "elsewhere": (elsewhere, ELSEWHERE),
 }

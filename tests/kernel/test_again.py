@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from pawlflow.definition.shape import Edge, Gate, Rung, Step, Undo, Workflow
 from pawlflow.kernel.draft import open_intents
-from pawlflow.kernel.snapshot import derived, snapshot_payloads, state_bytes, state_from_bytes
+from pawlflow.kernel.snapshot import snapshot_payloads, state_bytes, state_from_bytes
 from pawlflow.kernel.summary import instance_state
 from pawlflow.kernel.units import SUCCEEDED, UNDO_NONE
 from pawlflow.model.inputs import Approve, CancelInstance, Reject, ResumeStep
 from pawlflow.projections.lenses import lens
 from pawlflow.projections.units import named_units, status_of, undo_of
 from pawlflow.projections.verify import verify
+from pawlflow.testing.sim.derived import derived
 from tests.kernel.histories import random_input, random_workflow
 from tests.kernel.support import Live, payload
 

@@ -6,7 +6,8 @@ from typing import get_args
 import pytest
 
 from pawlflow.definition.shape import Step, Workflow
-from pawlflow.kernel.evolve import EVOLVE
+from pawlflow.kernel import evolve
+from pawlflow.kernel.evolve import EVOLVE, ROOMS, handlers
 from pawlflow.kernel.replay import apply_turn, read_turn
 from pawlflow.kernel.step import new_cell
 from pawlflow.kernel.units import SUCCEEDED
@@ -23,6 +24,7 @@ def test_every_event_is_applied_and_has_its_place_outside():
     kinds = set(get_args(Event))
 
     assert set(EVOLVE) == kinds
+    assert len(list(handlers(vars(evolve), *map(vars, ROOMS)))) == len(kinds)  # none has two
     assert set(NAMES) == kinds
     fixed = {name for name in NAMES.values() if isinstance(name, str)}
     assert fixed <= set(EVENTS)

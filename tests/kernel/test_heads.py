@@ -2,7 +2,7 @@
 
 import pytest
 
-from pawlflow.kernel.heads import facts_of, found_by, questions_changed
+from pawlflow.kernel.heads import Facts, facts_of, found_by, questions_changed
 from pawlflow.kernel.snapshot import opened_state, sealed_state, state_bytes
 from pawlflow.kernel.step import new_cell
 from pawlflow.model.ids import StepKey, StepName
@@ -10,6 +10,7 @@ from pawlflow.model.inputs import Approve, ResumeStep, StartInstance
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.model.system import topic_cell
+from pawlflow.store.port import Head
 from tests.kernel.support import TENANT, Live
 
 GATED = """
@@ -52,6 +53,12 @@ def test_a_head_follows_from_the_state():
     live.submit(Approve("gate", "ann", "Lead"))
     assert (facts_of(live.cell.state).state, facts_of(live.cell.state).calls) == ("running", 1)
     assert facts_of(new_cell(topic_cell(TENANT, "e"), None).state).state == "system"
+
+
+def test_the_facts_of_a_head_have_its_order():
+    """A store's head is its place and these; it is made of them by position."""
+    place = ("ref", "cell", "shard", "turn", "hash")
+    assert (*place, *Facts.__struct_fields__, "quarantined") == Head.__struct_fields__
 
 
 @pytest.mark.req("R57", "R60")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pawlflow.kernel.draft import Rejected, calls_open, open_intents
 from pawlflow.kernel.evolve import begin_turn, evolve
 from pawlflow.kernel.replay import fold, read_turn
-from pawlflow.kernel.snapshot import derived, state_bytes, state_from_bytes
+from pawlflow.kernel.snapshot import state_bytes, state_from_bytes
 from pawlflow.kernel.state import Instance, next_deadline
 from pawlflow.kernel.step import new_cell
 from pawlflow.kernel.summary import instance_state
@@ -44,6 +44,7 @@ from pawlflow.model.inputs import Tick
 from pawlflow.model.system import AcquireSlot, AwaitEvent, ReleaseSlot, StopAwaiting
 from pawlflow.projections.lenses import ioa, lens
 from pawlflow.projections.verify import verify
+from pawlflow.testing.sim.derived import derived
 from tests.kernel.histories import push, random_history, random_input, random_workflow
 from tests.kernel.support import Live, told
 
@@ -106,7 +107,7 @@ def test_the_state_at_any_turn_is_what_was_seen_then(seed, until):
 
     number = min(until, len(seen))
     journal = [turn.data for turn in live.turns]
-    then = fold(live.id, live.plan, journal, live.payloads, until=number)
+    then = fold(live.id, live.plan, journal[:number], live.payloads)
     assert state_bytes(then.state) == seen[number - 1]
 
 

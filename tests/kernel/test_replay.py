@@ -8,7 +8,6 @@ from pawlflow.kernel.replay import read_turn
 from pawlflow.kernel.snapshot import (
     SNAPSHOT_FORMAT,
     SnapshotError,
-    derived,
     state_bytes,
     state_from_bytes,
 )
@@ -27,6 +26,7 @@ from pawlflow.model.inputs import (
 from pawlflow.model.intents import Stop
 from pawlflow.model.journal import Stamps, Turn, turn_bytes, turn_hash
 from pawlflow.projections.verify import Difference, first_difference, verify
+from pawlflow.testing.sim.derived import derived
 from tests.kernel.support import Live, payload
 
 TWO = """

@@ -6,12 +6,19 @@ import shutil
 import socket
 import subprocess
 import time
+from contextlib import closing
 
 import pytest
 
+from pawlflow.app import open_store
 from pawlflow.embedded import Pawl
+from pawlflow.engine.clock import SystemClock
+from pawlflow.moving import move
+from pawlflow.sides import side_of
 from pawlflow.store.postgres import PostgresStore
+from pawlflow.store.postgres_health import health_of
 from pawlflow.testing.conformance import StoreConformance
+from pawlflow.testing.conformance_kit import Scribe, cell
 from tests.servers import START_S, Postgres, free_port
 
 CONFIG = """
@@ -124,3 +131,16 @@ def test_an_engine_runs_behind_a_pooler(bouncer, postgres, direct):
             return [await run.result() for run in runs][-1]
 
     assert asyncio.run(run()) == {"n": 21}
+
+
+@pytest.mark.req("R219")
+def test_a_store_is_moved_through_a_pooler(bouncer, tmp_path):
+    """Settings are those of one transaction, here too; and the doctor sees that it is there."""
+    file, url = f"sqlite:///{tmp_path}/store.db", bouncer.url()
+    with closing(open_store(file)) as store:
+        scribe = Scribe(store)
+        scribe.turn(cell("order-1"))
+        scribe.commit()
+    with closing(side_of(file)) as source, closing(side_of(url)) as target:
+        assert move(source, target, SystemClock()).sizes["entries"] == 1
+    assert health_of(url, SystemClock().now)["pooled"]

@@ -52,6 +52,34 @@ def test_a_second_process_reads_and_posts(path, other):
     store.close()
 
 
+READER = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('SELECT 1 FROM entry')"
+
+
+@pytest.mark.req("R151")
+def test_a_program_of_somebody_else_takes_no_log_away(path):
+    """Any SQLite may read beside an owner, however many handles that has, and hang up.
+
+    The last to hang up empties the log and removes it. That an owner is there it learns by a lock,
+    which a process loses when it closes the file by any way but SQLite's.
+    """
+    store = SqliteStore(path)
+    scribe = Scribe(store)
+    scribe.turn(cell("order-1"))
+    scribe.commit()
+    second = SqliteStore(path)
+    log = path.with_name("pawl.db-wal")
+    before = log.stat().st_ino
+
+    subprocess.run([sys.executable, "-c", f"{READER}; db.close()", str(path)], check=True)
+
+    assert log.stat().st_ino == before
+    scribe.turn(cell("order-2"))
+    scribe.commit()
+    assert [head.cell.key for head in second.refs()] == ["order-1", "order-2"]
+    second.close()
+    store.close()
+
+
 @pytest.mark.req("R151")
 def test_a_killed_owner_does_not_block_the_next(path, other):
     """The kernel takes the lock back; what was committed is there, and the epoch is higher."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import nats
 from nats import errors
@@ -12,14 +12,19 @@ from nats.aio.msg import Msg
 from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
-from pawlflow.bus.port import Answered, BusError, Consumer, Heard, Stream
+from pawlflow.bus import nats_echo as echo
+from pawlflow.bus.port import Answered, BusError, BusFacts, Consumer, Echo, Heard, Stream
 
 log = logging.getLogger("pawl.nats")
+T = TypeVar("T")
 VERSION_MIN: Final = (2, 10)
 ANSWER_S: Final = 5.0  # for the server
 CONNECT_S: Final = 5.0
 TWICE_S: Final = 120.0  # in which a message with the same id counts once
 OVERLAP: Final = 10065  # the server's code: another stream has the subject
+IN_USE: Final = 10058  # the server's code: somebody else has made the stream meanwhile
+KEEPING_MAX: Final = 20  # rounds: as many services may come at once, and change one stream
+KEEPING_S: Final = 0.02  # before the second round, and so much more before each one after it
 GONE: Final = (errors.Error, APIError, OSError, TimeoutError)  # what a lost server looks like
 
 
@@ -104,25 +109,32 @@ class NatsBus:
 
     async def keep(self, stream: Stream) -> bool:
         """Have a stream for these subjects, beside those it has."""
-        try:
+        made = False
+        for number in range(1, KEEPING_MAX + 1):
             try:
-                info = await self.js.stream_info(stream.name)
-                made = False
-            except NotFoundError:
-                info = await self.js.add_stream(config_of(stream, stream.subjects))
-                made = True
-            missing = set(stream.subjects) - set(info.config.subjects or ())
-            if missing:
+                try:
+                    info = await self.js.stream_info(stream.name)
+                except NotFoundError:
+                    info = await self.js.add_stream(config_of(stream, stream.subjects))
+                    made = True
+                missing = set(stream.subjects) - set(info.config.subjects or ())
+                if not missing:
+                    compare(stream, info.config)
+                    return made
+                # What others add between our reading and our writing is lost to them, and the
+                # other way round: the server compares nothing. So whoever wrote reads again.
                 subjects = (*(info.config.subjects or ()), *sorted(missing))
                 info = await self.js.update_stream(config_of(stream, subjects))
-        except APIError as error:
-            code = "nats.overlap" if error.err_code == OVERLAP else "nats.stream"
-            message = f"the stream {stream.name} cannot be kept: {error.description}"
-            raise BusError(code, message) from error
-        except GONE as error:
-            raise lost(error) from error
-        compare(stream, info.config)
-        return made
+            except APIError as error:
+                if error.err_code != IN_USE:
+                    code = "nats.overlap" if error.err_code == OVERLAP else "nats.stream"
+                    message = f"the stream {stream.name} cannot be kept: {error.description}"
+                    raise BusError(code, message) from error
+            except GONE as error:
+                raise lost(error) from error
+            await asyncio.sleep(number * KEEPING_S)
+        message = f"the stream {stream.name} is changed by others again and again: look who it is"
+        raise BusError("nats.stream", message)
 
     async def take(self, consumer: Consumer, heard: Heard) -> None:
         """Have a consumer and listen to it."""
@@ -210,6 +222,31 @@ class NatsBus:
         except GONE as error:
             raise lost(error) from error
 
+    # For who looks after it
+
+    async def facts(self) -> BusFacts:
+        """What the server is."""
+        found = self.client.connected_server_version
+        version = f"{found.major}.{found.minor}.{found.patch}"
+        try:
+            return await echo.facts_of(self.js, version, self.client.max_payload)
+        except GONE as error:
+            return BusFacts(version=version, streams=False, why=words_of(error))
+
+    async def stream_echo(self, stream: Stream) -> Echo | None:
+        """How a stream differs from what is asked for."""
+        wanted = config_of(stream, stream.subjects)
+        return await heard_of(echo.stream_echo(self.js, wanted))
+
+    async def consumer_echo(self, consumer: Consumer) -> Echo | None:
+        """How a consumer differs from what is asked for."""
+        wanted = consumer_of(consumer)
+        return await heard_of(echo.consumer_echo(self.js, consumer.stream, wanted))
+
+    async def consumers(self, stream: str) -> list[tuple[str, tuple[str, ...], int]]:
+        """Who takes messages of a stream."""
+        return await heard_of(echo.consumers_of(self.js, stream))
+
     async def close(self) -> None:
         """Finish what was heard, and hear no more."""
         for each in self.listening.values():
@@ -248,6 +285,14 @@ def words_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+async def heard_of(answer: Awaitable[T]) -> T:
+    """What the server answers. Raises BusError if it does not."""
+    try:
+        return await answer
+    except GONE as error:
+        raise lost(error) from error
+
+
 def lost(error: BaseException) -> BusError:
     """The server, or the stream, did not answer."""
     return BusError("nats.unreachable", f"NATS did not take it: {words_of(error)}")
@@ -274,13 +319,9 @@ def config_of(stream: Stream, subjects: tuple[str, ...]) -> api.StreamConfig:
     )
 
 
-def compare(stream: Stream, echo: api.StreamConfig) -> None:
+def compare(stream: Stream, found: api.StreamConfig) -> None:
     """Is the stream what was asked for? An old server, or somebody else, may differ."""
-    wanted = config_of(stream, stream.subjects)
-    names = ("retention", "storage", "discard", "max_age", "duplicate_window")
-    wrong = [each for each in names if getattr(wanted, each) != getattr(echo, each)]
-    if not set(stream.subjects) <= set(echo.subjects or ()):
-        wrong.append("subjects")
+    wrong = echo.stream_differs(config_of(stream, stream.subjects), found)
     if wrong:
         message = (
             f"the stream {stream.name} is not as it was asked for ({', '.join(wrong)}): "

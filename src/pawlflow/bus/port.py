@@ -36,6 +36,27 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     pending_max: int  # that were brought and not acknowledged yet
 
 
+class Echo(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server says about a stream or a consumer, held against what was asked for."""
+
+    name: str
+    differs: Mapping[str, tuple[str, str]] = {}  # wanted and found, by the name of the setting
+    waiting: int = 0  # messages that nobody was brought yet
+    unanswered: int = 0  # messages that were brought, and not acknowledged
+    bytes: int = 0
+
+
+class BusFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server is. Without streams nothing can be kept; then it says why."""
+
+    version: str
+    streams: bool
+    why: str = ""
+    used: int = 0  # bytes
+    used_max: int = -1  # bytes; -1: as much as its disk has
+    message_max: int = 0  # bytes
+
+
 class Message(Protocol):
     """A message as it came."""
 
@@ -103,6 +124,22 @@ class Bus(Protocol):
 
     async def listen(self, subject: str, heard: Heard) -> None:
         """Hear what is said from now on; it is kept nowhere."""
+        ...
+
+    async def facts(self) -> BusFacts:
+        """What the server is. Raises BusError."""
+        ...
+
+    async def stream_echo(self, stream: Stream) -> Echo | None:
+        """How a stream differs from what is asked for; None if there is none. Changes nothing."""
+        ...
+
+    async def consumer_echo(self, consumer: Consumer) -> Echo | None:
+        """How a consumer differs from what is asked for; None if there is none."""
+        ...
+
+    async def consumers(self, stream: str) -> list[tuple[str, tuple[str, ...], int]]:
+        """Who takes messages of a stream: name, subjects, and how many at a time."""
         ...
 
     async def close(self) -> None:

@@ -10,7 +10,7 @@ from pawlflow.cli.lines import clean
 from pawlflow.engine.places import mail_of
 from pawlflow.model.ids import Tenant
 from pawlflow.model.inputs import StartInstance
-from pawlflow.model.journal import Disposition, gather
+from pawlflow.model.journal import Disposition, payloads_of
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import read
 from pawlflow.projections.plain import time_told, value_of
@@ -127,9 +127,7 @@ def original_of(letter: Letter) -> Payload:
 
 def is_whole(letter: Letter) -> bool:
     """Can it be sent once more? Not if a value of it was erased."""
-    found: list[Payload] = []
-    gather(letter.disposed.input, found)
-    return all(payload.data is not None for payload in found)
+    return all(payload.data is not None for payload in payloads_of(letter.disposed.input))
 
 
 def summary_of(told: Mapping[str, Any]) -> str:

@@ -5,17 +5,19 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from importlib.metadata import version
-from typing import Any, Final, Literal
+from pathlib import Path
+from typing import Any, Final
 
 import click
-import msgspec
 
 from pawlflow.app import examine, is_there, libraries, open_store, shown
+from pawlflow.cli.doctor_servers import Check, bus_checks, library, owner_words, server_checks
 from pawlflow.cli.effective import in_effect
-from pawlflow.cli.output import CONFLICT, print_json
+from pawlflow.cli.output import CONFLICT, UNREACHABLE, print_json, sized
 from pawlflow.cli.session import Session, session, told
 from pawlflow.cli.typed import typed
 from pawlflow.projections.alerts import alert_words, alerts_said
+from pawlflow.store.marks import refused
 from pawlflow.store.port import StoreError
 
 PYTHON_MIN: Final = (3, 11)
@@ -23,20 +25,17 @@ SQLITE_MIN: Final = (3, 51, 3)  # older ones may lose a commit at a WAL reset (s
 FREE_MIN: Final = 1 << 30  # bytes; a busy store writes that much in minutes
 WAL_MAX: Final = 1 << 28  # bytes; beyond, some reader keeps the log from being emptied
 COLORS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
-UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
+AWAY: Final = ("store.unreachable", "nats.unreachable")
+MOUNTS: Final = Path("/proc/mounts")
+FAR: Final = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "ceph", "glusterfs", "sshfs")
 
 
-class Check(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
-
-    name: str
-    status: Literal["ok", "warn", "fail"]
-    detail: str
-
-
-@click.command(help="Check the machine and the store; exit 5 if something is wrong.")
+@click.command(help="Check the machine, the store and NATS; exit 5 if unsafe, 69 if unreachable.")
 @click.option("--deep", is_flag=True, help="Read every page and every frame.")
-def command(deep: bool, **options: Any) -> None:
+@click.option(
+    "--nats", envvar="PAWL_NATS", metavar="URL", help="A NATS server, too.", show_envvar=True
+)
+def command(deep: bool, nats: str | None, **options: Any) -> None:
     """A line for each check: ok, warn or fail."""
     here = session(options)
     with told(here):
@@ -44,6 +43,7 @@ def command(deep: bool, **options: Any) -> None:
     checks = [*machine(), *store_checks(here, deep=deep, there=there)]
     alerts = alerts_in(here) if there else ()
     checks += [Check("alert", "warn", alert_words(alert)) for alert in alerts]
+    checks += bus_checks(nats) if nats else ()
     settings = in_effect(click.get_current_context())
     if here.as_json:
         fine = all(each.status != "fail" for each in checks)
@@ -53,7 +53,15 @@ def command(deep: bool, **options: Any) -> None:
             mark = click.style(f"{each.status:<4}", fg=COLORS[each.status])
             click.echo(f"{mark}  {each.name:<10} {typed(each.detail)}")
         click.echo("\n".join(["", "settings", *map(setting_line, settings)]))
-    sys.exit(CONFLICT if any(each.status == "fail" for each in checks) else 0)
+    sys.exit(exit_code(checks))
+
+
+def exit_code(checks: Sequence[Check]) -> int:
+    """Unsafe before unreachable; warnings are no failure."""
+    failed = [each for each in checks if each.status == "fail"]
+    if not failed:
+        return 0
+    return UNREACHABLE if all(each.code in AWAY for each in failed) else CONFLICT
 
 
 def setting_line(setting: dict[str, Any]) -> str:
@@ -98,36 +106,39 @@ def store_checks(here: Session, *, deep: bool, there: bool) -> Iterator[Check]:
     try:
         found = examine(here.url, deep=deep)
     except StoreError as error:
-        yield Check("store", "fail", f"{error} [{error.code}]")
+        yield Check("store", "fail", f"{error} [{error.code}]", error.code)
         return
     size = sized(found["size"])
     yield Check("store", "ok", f"{found['path']}, version {found['version']}, {size}")
-    owner = "nobody drives it now" if found["owner"] is None else f"process {found['owner']}"
-    yield Check("owner", "ok", owner)
+    if found["move"] is not None:
+        moved = refused(found["path"], found["move"])
+        yield Check("move", "warn", f"{moved} [{moved.code}]", moved.code)
+    yield Check("owner", "ok", owner_words(found))
     yield damage_check("pages", found["damage"], "all pages fit together")
     yield damage_check("journals", found["ends"], "every journal ends where its head says")
     if found["kind"] == "postgres":
+        yield library("psycopg")
         yield from server_checks(found)
         return
+    yield from far_check(Path(found["path"]))
     yield limit_check("log", found["wal"], found["wal"] <= WAL_MAX, "a reader holds it up")
     yield limit_check("disk", found["free"], found["free"] >= FREE_MIN, "free some space")
 
 
-def server_checks(found: dict[str, Any]) -> Iterator[Check]:
-    """How a server keeps what it is given."""
-    risky = [name for name in ("fsync", "full_page_writes") if found[name] == "off"]
-    detail = f"PostgreSQL {found['server']}, database {found['database']}, {found['schema']}"
-    yield Check("server", "ok", detail)
-    if risky:
-        words = f"{', '.join(risky)} is off: a crash of the machine may lose what was acknowledged"
-        yield Check("flushing", "warn", words)
-    else:
-        yield Check("flushing", "ok", "every commit is flushed")
-    if found["replicas"] and not found["synchronous_standby_names"]:
-        words = "commits wait for none of them: a failover may lose what was acknowledged"
-        yield Check("replicas", "warn", f"{found['replicas']}; {words}")
-    elif found["replicas"]:
-        yield Check("replicas", "ok", f"{found['replicas']}, and commits wait")
+def far_check(path: Path) -> Iterator[Check]:
+    """A file on another machine: locks and shared memory do not reach that far."""
+    try:
+        lines = [line.split() for line in MOUNTS.read_text().splitlines()]
+    except OSError:
+        return
+    above = [path, *path.parents]
+    mounts = [(Path(line[1]), line[2]) for line in lines if Path(line[1]) in above]
+    if not mounts:
+        return
+    kind = max(mounts, key=lambda each: len(each[0].parts))[1].removeprefix("fuse.")
+    if kind in FAR:
+        words = "SQLite needs a local disk: move the file to one, or the store to PostgreSQL"
+        yield Check("filesystem", "fail", f"{path} is on {kind}: {words}")
 
 
 def alerts_in(here: Session) -> Sequence[dict[str, Any]]:
@@ -152,13 +163,3 @@ def limit_check(name: str, size: int, fine: bool, way_out: str) -> Check:
     word = {"log": "the log beside it has", "disk": "free on its disk:"}[name]
     detail = f"{word} {sized(size)}"
     return Check(name, "ok" if fine else "warn", detail if fine else f"{detail}: {way_out}")
-
-
-def sized(count: int) -> str:
-    """A number of bytes, by the unit that suits it."""
-    amount = float(count)
-    for unit in UNITS:
-        if amount < 1024 or unit == UNITS[-1]:
-            return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"
-        amount /= 1024
-    return f"{count:,} bytes"

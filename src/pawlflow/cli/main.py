@@ -48,6 +48,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     ),
     "batches": ("pawlflow.cli.batches", "List, show and follow acts on many instances."),
     "replay": ("pawlflow.cli.replay", "Decide every turn again and compare; exit 5 if it differs."),
+    "rebuild": ("pawlflow.cli.rebuild", "Build the SQL views of instances and steps again."),
     "schedules": (
         "pawlflow.cli.schedules",
         "List, show, pause, unpause and backfill what starts by the clock.",
@@ -56,8 +57,10 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "doctor": ("pawlflow.cli.doctor", "Check the machine and the store."),
     "backup": ("pawlflow.cli.keep:backup", "Copy the store while it is at work."),
     "restore": ("pawlflow.cli.keep:restore", "Put a backup in the place of the store."),
+    "move": ("pawlflow.cli.move", "Carry the store elsewhere, from SQLite to PostgreSQL or back."),
     "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
     "keys": ("pawlflow.cli.keys", "Create, list and revoke keys of executors."),
+    "serve": ("pawlflow.cli.serve", "Run a production node, until it is stopped."),
     "worker": ("pawlflow.cli.worker", "Run a module's commands as a service on NATS."),
     "new": ("pawlflow.cli.new", "Begin a project from a template."),
     "completion": ("pawlflow.cli.completion", "Print a script that completes verbs and names."),
@@ -66,19 +69,22 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
 SECTIONS: Final = {
     "Begin": ("demo", "new", "explain", "completion", "version"),
     "Write": ("check", "test", "sim", "schema", "import", "apply"),
-    "Run": ("run", "start", "wait", "worker"),
+    "Run": ("run", "start", "wait", "serve", "worker"),
     "Look": ("ls", "show", "watch", "history", "why", "trace"),
     "Act": (
         *("review", "signal", "emit", "cancel", "pause", "unpause"),
         *("resume", "reassign", "retry", "complete", "batches"),
     ),
-    "Operate": ("schedules", "replay", "dlq", "keys", "doctor", "backup", "restore", "journal"),
+    "Operate": (
+        *("schedules", "replay", "rebuild", "dlq", "keys", "doctor", "backup", "restore"),
+        *("move", "journal"),
+    ),
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"
     *("dev", "serve", "plan", "diff", "tenants", "fork"),
     *("cells", "manifest", "snapshot", "gc", "usage", "quota", "pools", "policy", "audit"),
-    *("move", "bench"),
+    "bench",
 }
 INTERRUPTED: Final = 130
 

@@ -23,6 +23,7 @@ CONFLICT: Final = 5
 UNREACHABLE: Final = 69
 TRY_AGAIN: Final = 75
 INTERRUPTED: Final = 130
+UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
 STEP_NODES: Final = 20  # values of a step in a file, at most and on average
 
 
@@ -101,6 +102,16 @@ def excerpt(source: str, line: int, column: int) -> list[str]:
 def count(n: int, noun: str) -> str:
     """`1 file`, `2 files`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def sized(amount: int) -> str:
+    """A number of bytes, by the unit that suits it."""
+    scaled = float(amount)
+    for unit in UNITS:
+        if scaled < 1024 or unit == UNITS[-1]:
+            return f"{scaled:,.0f} {unit}" if unit == "bytes" else f"{scaled:,.1f} {unit}"
+        scaled /= 1024
+    return f"{amount:,} bytes"
 
 
 def find_journals(paths: Sequence[str], *, as_json: bool) -> list[Path]:

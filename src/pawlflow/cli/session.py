@@ -43,7 +43,7 @@ EXITS: Final = {
     **dict.fromkeys(("instance.id", "store.url", "tenant.bad", "event.name"), USAGE),
     **dict.fromkeys(("store.driver", "http.client", "receipt.key", "receipt.class"), USAGE),
     **dict.fromkeys(("http.endpoint", "http.refused"), INVALID),
-    **dict.fromkeys(("nats.driver", "keys.form"), USAGE),
+    **dict.fromkeys(("nats.driver", "keys.form", "views.no_sql", "move.same"), USAGE),
     "nats.unreachable": UNREACHABLE,
     **dict.fromkeys(("time.bad", "schedule.name"), USAGE),
     **dict.fromkeys(("where.invalid", "where.unknown", "where.unindexed"), USAGE),
@@ -52,7 +52,7 @@ EXITS: Final = {
         (
             *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
             *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown"),
-            *("receipt.unknown", "keys.unknown"),
+            *("receipt.unknown", "keys.unknown", "views.missing"),
         ),
         NOT_FOUND,
     ),

@@ -9,12 +9,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pawlflow.model.ids import Digest, StepKey, Tenant
+from pawlflow.model.ids import CellId, Digest, StepKey, Tenant, WorkflowName
 from pawlflow.model.intents import Call
 from pawlflow.store.port import Address
 
 ROOM_BYTES: Final = 4_096  # a call takes the room of as many small ones as its parameters are large
 MISSED_MAX: Final = 50_000  # cells that are remembered; beyond that the journal is looked through
+ANY: Final = WorkflowName("")  # a cell is known by its tenant and its id
 SHARE: Final = 7  # a tenant may hold so many times the places that are free: alone, 7 of 8
 
 Key = tuple[int, Tenant]  # which kind of place a call needs, and whose it is
@@ -131,6 +132,18 @@ class Lines:
             return False
         self.room -= room_of(self.lines[key].pop(name))
         return True
+
+    def abandon(self, gone: Callable[[CellId], bool]) -> None:
+        """Others look after the calls of these cells now."""
+        waiting = [item for line in self.lines.values() for item in line.items()]
+        for name in [name for name, call in waiting if gone(call.cell)]:
+            self.discard(name)
+        for tenant, cells in list(self.missed.items()):
+            for address in [each for each in cells if gone(CellId(tenant, ANY, each[1]))]:
+                del cells[address]
+                self.missing -= 1
+            if not cells:
+                del self.missed[tenant]
 
     def take(self) -> Call | None:
         """The next call of the next tenant that there is a place for; the caller takes that."""

@@ -198,6 +198,14 @@ class Runner:
             return
         job.stop(intent.reason)
 
+    def abandon(self, gone: Callable[[CellId], bool]) -> None:
+        """Stop what others carry out from now on, and say nothing about it."""
+        self.orphans.take(call for call in self.orphans.values() if gone(call.cell))
+        self.line.abandon(gone)
+        for job in [each for each in self.jobs.values() if gone(each.call.cell)]:
+            del self.jobs[job.call.id]
+            job.stop("timeout")
+
     def registered(self) -> None:
         """Executors were added: calls that nobody could carry out may have found one."""
         orphans = self.orphans.values()

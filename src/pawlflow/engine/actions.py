@@ -4,13 +4,12 @@ A driver carries each out and feeds the answer back: `loaded`, `appended`, `head
 `mail_read`, `due_read`, `in_flight_read`. The fault simulator is a driver too.
 """
 
-from typing import Literal
-
 import msgspec
 
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.step import Stepped
 from pawlflow.model.ids import CellId, Digest, InstanceId
+from pawlflow.model.inputs import Input
 from pawlflow.model.intents import Intent
 from pawlflow.store.port import Address, Batch, Head, Ref
 
@@ -81,6 +80,14 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     outcome: Accepted | Rejected
 
 
+class Forward(msgspec.Struct, frozen=True):
+    """An input for a cell that another node owns: it goes by mail, and with a token is answered."""
+
+    cell: CellId
+    input: Input
+    token: int | None
+
+
 class Committed(msgspec.Struct, frozen=True, gc=False):
     """A turn that is durable now, for those who watch."""
 
@@ -112,7 +119,7 @@ Action = (
     | ReadInFlight
     | Publish
     | Reply
+    | Forward
     | Notify
     | Stopped
 )
-Outcome = Literal["ok", "unknown", "full", "failed"]

@@ -27,10 +27,13 @@ FINDINGS_MAX: Final = 50  # per result: feedback is for reading
 
 def admit_start(plan: Plan, value: Any, *, tenant: Tenant, by: str) -> StartInstance | Rejected:
     """A start whose input fits the definition's schema."""
+    return unfit(plan, value) or StartInstance(plan.definition, Payload.of(value, tenant), by)
+
+
+def unfit(plan: Plan, value: Any) -> Rejected | None:
+    """Why an input does not fit the definition's schema, if it does not."""
     findings = [] if plan.input_schema is None else violations(plan.input_schema, value)
-    if findings:
-        return Rejected("input.invalid", "; ".join(describe(found) for found in findings))
-    return StartInstance(plan.definition, Payload.of(value, tenant), by)
+    return Rejected("input.invalid", described(findings)) if findings else None
 
 
 def admit(cell: Cell, incoming: Input, now: TimeMs) -> Input | Rejected:
@@ -41,9 +44,7 @@ def admit(cell: Cell, incoming: Input, now: TimeMs) -> Input | Rejected:
     if isinstance(incoming, Receipt):
         return admit_receipt(state, incoming)
     if isinstance(incoming, StartInstance) and state.plan.input_schema is not None:
-        findings = violations(state.plan.input_schema, incoming.input.value)
-        if findings:
-            return Rejected("input.invalid", "; ".join(describe(found) for found in findings))
+        return unfit(state.plan, incoming.input.value) or incoming
     return incoming
 
 
@@ -61,13 +62,8 @@ def admit_receipt(state: Instance, receipt: Receipt) -> Receipt:
     findings = violations(schema, None if receipt.result is None else receipt.result.value)
     if not findings:
         return receipt
-    failure = failure_of(
-        "validation",
-        "check.failed",
-        "; ".join(describe(found) for found in findings),
-        tenant=state.cell.tenant,
-        findings=findings,
-    )
+    words, tenant = described(findings), state.cell.tenant
+    failure = failure_of("validation", "check.failed", words, tenant=tenant, findings=findings)
     return msgspec.structs.replace(receipt, outcome="failed", failure=failure)
 
 
@@ -87,6 +83,7 @@ def validator(schema: bytes) -> Any:
     return compile_schema(decode(schema))
 
 
-def describe(found: dict[str, str]) -> str:
-    """One finding in words."""
-    return f"{found['path']}: {found['message']}" if found["path"] else found["message"]
+def described(findings: list[dict[str, str]]) -> str:
+    """Findings in words."""
+    said = ((found["path"], found["message"]) for found in findings)
+    return "; ".join(f"{path}: {message}" if path else message for path, message in said)

@@ -104,12 +104,12 @@ class Hot:
         self.cells.clear()
         self.bytes = 0
 
-    def trim(self) -> int:
+    def trim(self) -> None:
         """Forget the least recently used until the bounds hold. Only between batches.
 
         Large ones stay as long as the bytes are within theirs: a topic of 100,000 waits, say.
         """
-        dropped = spared = 0
+        spared = 0
         while len(self.cells) > self.cells_max or self.bytes > self.bytes_max > 0:
             if len(self.cells) <= 1:
                 break
@@ -117,17 +117,14 @@ class Hot:
             if live.size > COSTLY_BYTES and self.bytes <= self.bytes_max and spared < SPARED_MAX:
                 self.cells[address] = live
                 spared += 1
-                continue
-            self.bytes -= live.size
-            dropped += 1
-        return dropped
+            else:
+                self.bytes -= live.size
 
 
 def rebuild(image: CellImage, plan: Plan | None) -> Live:
     """The live cell behind an image. Raises StoreError, naming the turn, if anything differs."""
     head = image.head
     payloads = dict(image.blobs)
-    place = f"{head.cell.tenant}/{head.cell.key}"
     cell = start_of(image, plan, payloads)
     live = Live(head.cell, cell, head.shard, head)
     if (kept := image.snapshot) is not None:
@@ -139,53 +136,50 @@ def rebuild(image: CellImage, plan: Plan | None) -> Live:
             take_in(payloads, entry.beside, head.cell.tenant)
             turn = read_turn(entry.data, payloads)
         except (CodecError, PayloadError) as error:
-            raise damaged(place, expected, str(error)) from error
+            raise damaged(head, expected, str(error)) from error
         sealed = turn_hash(cell.head, entry.data)
         if sealed != entry.hash or turn.number != expected:
-            raise damaged(place, expected, "its hash is not that of what was written")
+            raise damaged(head, expected, "its hash is not that of what was written")
         for _ in apply_turn(cell.state, turn):
             pass
         cell.head = sealed
         live.size += len(entry.data) + len(entry.beside)
     if (cell.state.turn, cell.head) != (head.turn, head.hash):
-        raise damaged(place, cell.state.turn + 1, f"{head.turn} turns were written")
+        raise damaged(head, cell.state.turn + 1, f"{head.turn} turns were written")
     return live
 
 
 def start_of(image: CellImage, plan: Plan | None, payloads: dict[bytes, bytes]) -> Cell:
     """The cell the entries are applied to: from its snapshot, or from nothing."""
-    kept, tenant = image.snapshot, image.head.cell.tenant
-    place = f"{tenant}/{image.head.cell.key}"
+    head, kept = image.head, image.snapshot
     try:
         for addr, data in image.blobs.items():
-            verified(addr, data, tenant)
+            verified(addr, data, head.cell.tenant)
     except (CodecError, PayloadError) as error:
-        raise damaged(place, image.head.turn, str(error)) from error
+        raise damaged(head, head.turn, str(error)) from error
     if kept is None:
-        return new_cell(image.head.cell, plan)
-    opened = opened_state(image.head.cell, kept.hash, kept.data, kept.beside)
+        return new_cell(head.cell, plan)
+    opened = opened_state(head.cell, kept.hash, kept.data, kept.beside)
     if opened is None:
-        raise damaged(place, kept.turn, "the seal of its snapshot is broken")
+        raise damaged(head, kept.turn, "the seal of its snapshot is broken")
     try:
-        take_in(payloads, kept.beside, tenant)
-        state = state_from_bytes(opened, image.head.cell, plan, payloads)
+        take_in(payloads, kept.beside, head.cell.tenant)
+        state = state_from_bytes(opened, head.cell, plan, payloads)
     except (CodecError, PayloadError, SnapshotError) as error:
-        raise damaged(place, kept.turn, f"snapshot: {error}") from error
+        raise damaged(head, kept.turn, f"snapshot: {error}") from error
     return Cell(state, kept.hash)
 
 
 def is_trusted(image: CellImage) -> bool:
     """May the snapshot be used? It is a cache: if not, the whole story is read instead."""
-    kept = image.snapshot
-    if kept is None:
-        return True
-    return opened_state(image.head.cell, kept.hash, kept.data, kept.beside) is not None
+    cell, kept = image.head.cell, image.snapshot
+    return kept is None or opened_state(cell, kept.hash, kept.data, kept.beside) is not None
 
 
-def damaged(place: str, turn: int, why: str) -> StoreError:
+def damaged(head: Head, turn: int, why: str) -> StoreError:
     """An entry is not what was written."""
     message = (
-        f"turn {turn} of {place} cannot be trusted: {why}; "
+        f"turn {turn} of {head.cell.tenant}/{head.cell.key} cannot be trusted: {why}; "
         "`pawl doctor` looks at the whole store, `pawl restore` brings back a backup"
     )
     return StoreError("journal.damaged", message)

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from pawlflow.engine.actions import Action, Reply, Stopped
+from pawlflow.engine.actions import Action, Forward, Reply, Stopped
 from pawlflow.engine.cells import Hot, Live
 from pawlflow.engine.clock import Clock
 from pawlflow.engine.fair import Inbox, Offer
@@ -18,7 +18,7 @@ from pawlflow.engine.staging import Staging
 from pawlflow.engine.timers import Deadlines, Reoffers
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, StepKey, TimeMs
-from pawlflow.model.inputs import Input, StartInstance
+from pawlflow.model.inputs import Input, StartInstance, Tick
 from pawlflow.store.port import Address, Ref, ShardHead, Taken
 
 TURNS_MAX: Final = 500  # a commit's share of 500 turns is lost in the cost of the turns (bench)
@@ -69,14 +69,21 @@ class Core:
         self.mail_waits = True  # there may be mail that was not read
         self.mail_reading = False
         self.recover_after: Ref | None = 0  # calls in flight up to here were offered again
+        self.recovered = dict.fromkeys(self.heads)  # of these shards
         self.recovering = False
         self.silent: dict[Address, None] = {}  # cells whose calls are to be offered again
         self.full_until: TimeMs | None = None  # the store had no room: no starts until then
-        self.took_over: TimeMs | None = None  # attempts older than this get their time again
+        self.took_over: dict[int, TimeMs] = {}  # by shard: older attempts get their time again
         self.met = TimeMs(0)  # when inputs of two tenants waited last
         self.began = self.took = 0.0  # the last commit: when, and for how long
         self.begun: dict[StepKey, TimeMs] = {}  # and those whose executor came later: at this time
         self.stopped: Stopped | None = None
+        self.gains = 0  # how often shards were gained
+        self.asked: dict[str, int] = {}  # what is being read: how often they had been gained then
+
+    def is_stale(self, what: str) -> bool:
+        """Was this asked for before shards were gained? Then it says nothing about those."""
+        return self.asked.get(what) != self.gains
 
     def submit(
         self,
@@ -119,12 +126,15 @@ class Core:
         """Line up an input for its cell."""
         hot = offer.address in self.hot.cells  # what is live is ours
         if not hot and shard_of(offer.cell) not in self.heads:
-            self.held.discard(offer.mail)
-            if offer.token is not None:
-                refused = Rejected("shard.elsewhere", f"shard {shard_of(offer.cell)} moved")
-                self.out.append(Reply(offer.token, refused))
+            self.forward(offer)
             return
         self.inbox.put(offer, hot=hot, front=front)
+
+    def forward(self, offer: Offer) -> None:
+        """Another node owns its shard. What came by mail waits there, and so does time."""
+        self.held.discard(offer.mail)
+        if not offer.mail and not isinstance(offer.input, Tick):
+            self.out.append(Forward(offer.cell, offer.input, offer.token))
 
     def knows_open(self, address: Address) -> bool:
         """Is this instance live and not closed? False says nothing: it may have to be read."""

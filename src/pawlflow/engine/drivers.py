@@ -15,9 +15,10 @@ from pawlflow.engine.clock import Clock
 from pawlflow.engine.marks import reached
 from pawlflow.engine.shard import Shards
 from pawlflow.engine.system.beside import marks_beside
+from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import Digest, TimeMs
 from pawlflow.store.fair_mail import FairMail
-from pawlflow.store.port import Address, CellImage, Store, StoreError
+from pawlflow.store.port import Address, CellImage, Mail, Store, StoreError
 
 log = logging.getLogger("pawl.engine")
 StoreAction = act.Append | act.Load | act.ReadMail | act.ReadDue | act.ReadInFlight | act.ReadHeads
@@ -55,6 +56,8 @@ class Engine:
         self.clock = clock
         self.outside = outside
         self.reply: Callable[[act.Reply], None] = lambda _: None
+        self.forward: Callable[[act.Forward], None] = self.refuse
+        self.mailed: Callable[[Sequence[Mail]], None] = lambda _: None
         self.carry: Callable[[StoreAction], None] = lambda action: self.ask(action)()
 
     def pump(self) -> TimeMs | None:
@@ -105,12 +108,20 @@ class Engine:
                 self.outside.publish(action)
             case act.Reply():
                 self.reply(action)
+            case act.Forward():
+                self.forward(action)
             case act.Notify():
                 self.outside.notify(action)
             case act.Stopped():
                 self.outside.stopped(action)
             case _:
                 self.carry(action)
+
+    def refuse(self, action: act.Forward) -> None:
+        """Say that another node owns it; whoever alone owned a store has been replaced."""
+        if action.token is not None:
+            refused = Rejected("shard.elsewhere", "another node owns it now")
+            self.reply(act.Reply(action.token, refused))
 
     def ask(self, action: StoreAction) -> Callable[[], None]:
         """Do what is asked of the store, on whatever thread; gives how the core is told of it."""
@@ -140,6 +151,8 @@ class Engine:
             self.store.append(action.batch)
         except StoreError as error:
             return error
+        if action.batch.mail:
+            self.mailed(action.batch.mail)
         return None
 
     def load(self, action: act.Load) -> tuple[Images, dict[Digest, bytes], Broken, Marks]:

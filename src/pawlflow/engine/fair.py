@@ -171,20 +171,17 @@ class Inbox:
         The caller charges the lane by `spend`, and puts the cell back by `place`.
         """
         lane = self.beginning if beginnings else self.going_on
-        line: deque[Offer] | None = None
-        address: Address | None = None
-        while line is None:  # a cell may stand in both lanes; the first that takes it has it
-            address = lane.take()
-            if address is None:
-                return None
+        while (address := lane.take()) is not None:
             line = self.waiting.get(address)
-        assert address is not None
-        offer = line.popleft()
-        if not line:
-            del self.waiting[address]
-        lane.spend(offer.size)
-        self.book(offer, -1)
-        return offer
+            if line is None:  # a cell may stand in both lanes; the first that takes it has it
+                continue
+            offer = line.popleft()
+            if not line:
+                del self.waiting[address]
+            lane.spend(offer.size)
+            self.book(offer, -1)
+            return offer
+        return None
 
     def remove(self, gone: Callable[[Address], bool]) -> list[Offer]:
         """Take out all that waits for these cells."""

@@ -1,24 +1,31 @@
 """Outcomes: what follows the answer of a commit, whatever it was."""
 
 from collections.abc import Sequence
+from itertools import compress
 
 from pawlflow.engine.actions import Notify, Publish, Reply, Stopped
 from pawlflow.engine.core import Core
-from pawlflow.engine.places import shard_of_address
+from pawlflow.engine.places import shard_of, shard_of_address
 from pawlflow.engine.staging import Staging
+from pawlflow.engine.timers import NOTHING_READ
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import TimeMs
+from pawlflow.model.intents import Intent, Stop
+from pawlflow.store.port import ShardHead
 
 
 def committed(core: Core, staging: Staging, now: TimeMs) -> None:
     """The batch is durable: everything that waited for it may be seen now."""
     for moved in staging.new_heads():
-        if moved.shard in core.heads:
+        owned = core.heads.get(moved.shard)
+        if owned is not None and owned.epoch == moved.epoch:
             core.heads[moved.shard] = moved
     core.full_until = None
     core.unknowns = 0
     core.plans.add(staging.definitions)
     for head in staging.heads.values():
+        if head.shard not in core.heads:  # handed over while it was written
+            continue
         address = (head.cell.tenant, head.cell.key)
         core.deadlines.note(head)
         core.reoffers.heard(address, now, calls=0 if head.quarantined else head.calls)
@@ -26,8 +33,13 @@ def committed(core: Core, staging: Staging, now: TimeMs) -> None:
             core.hot.drop(address)  # nothing more will happen to it
     core.held.difference_update(taken.id for taken in staging.taken)
     core.mail_waits = core.mail_waits or bool(staging.mail)
-    if staging.intents:
-        core.out.append(Publish(tuple(staging.intents)))
+    intents: Sequence[Intent] = staging.intents
+    if not core.heads.keys() >= staging.fenced.keys():
+        calls = ((each.call if isinstance(each, Stop) else each) for each in intents)
+        owned_now = [shard_of(call.cell) in core.heads for call in calls]
+        intents = list(compress(intents, owned_now))
+    if intents:
+        core.out.append(Publish(tuple(intents)))
     reply(core, staging)
     if staging.committed:
         core.out.append(Notify(tuple(staging.committed)))
@@ -66,6 +78,8 @@ def forget(core: Core, staging: Staging) -> None:
 def lose(core: Core, shards: Sequence[int], why: str) -> None:
     """Other nodes own these shards: say nothing more about them."""
     gone = {shard for shard in shards if core.heads.pop(shard, None) is not None}
+    if not gone:
+        return
     for address in [a for a, live in core.hot.cells.items() if live.shard in gone]:
         core.hot.drop(address)
     for address in [a for a in core.silent if shard_of_address(a) in gone]:
@@ -74,10 +88,19 @@ def lose(core: Core, shards: Sequence[int], why: str) -> None:
         core.reoffers.heard(address, 0, calls=0)
     core.out.append(Stopped(tuple(gone), "shard.elsewhere", why))
     for offer in core.inbox.remove(lambda address: shard_of_address(address) in gone):
-        core.held.discard(offer.mail)
-        if offer.token is not None:
-            refused = Rejected("shard.elsewhere", "another node owns it now")
-            core.out.append(Reply(offer.token, refused))
+        core.forward(offer)
+
+
+def gain(core: Core, heads: Sequence[ShardHead]) -> None:
+    """Own these shards too. What waits for them in the store is read from its beginning."""
+    found = {head.shard: head for head in heads}
+    lose(core, [shard for shard in found if shard in core.heads], "it was claimed again")
+    core.heads |= found
+    core.gains += 1
+    core.mail_after, core.mail_waits = 0, True
+    core.deadlines.horizon = NOTHING_READ
+    earlier = {} if core.recover_after is None else core.recovered
+    core.recover_after, core.recovered = 0, earlier | dict.fromkeys(found)
 
 
 def stop(core: Core, code: str, message: str) -> None:

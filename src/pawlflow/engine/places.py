@@ -7,10 +7,9 @@ from pawlflow.engine.cells import put_beside, take_in
 from pawlflow.engine.fair import Offer
 from pawlflow.model.ids import CellId, WorkflowName
 from pawlflow.model.inputs import Input
-from pawlflow.model.journal import gather
-from pawlflow.model.payload import Payload
+from pawlflow.model.journal import payloads_of
 from pawlflow.model.records import reader_for, write
-from pawlflow.store.port import SHARDS, Address, Blob, Mail
+from pawlflow.store.port import SHARDS, Address, Mail
 
 READ_INPUT: Final[Any] = reader_for(Input)
 
@@ -30,10 +29,7 @@ def shard_of_address(address: Address) -> int:
 
 def mail_of(cell: CellId, incoming: Input, key: str | None = None) -> Mail:
     """An input as mail. Large payloads travel with it: the sender's transaction must hold all."""
-    found: list[Payload] = []
-    gather(incoming, found)
-    blobs: list[Blob] = []
-    beside = put_beside(found, 0, blobs, inline_max=None)
+    beside = put_beside(payloads_of(incoming), 0, [], inline_max=None)
     return Mail(shard=shard_of(cell), cell=cell, input=write(incoming), beside=beside, key=key)
 
 

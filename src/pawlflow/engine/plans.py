@@ -26,10 +26,6 @@ class Plans:
             raise StoreError("definition.lost", f"definition {definition.hex()} is missing")
         return found
 
-    def get(self, definition: Digest) -> Plan | None:
-        """A plan that somebody asks for."""
-        return self.known.get(definition)
-
     def missing(self, offers: Iterable[Offer]) -> tuple[Digest, ...]:
         """The definitions these starts need that were not read yet."""
         wanted = (each.input.definition for each in offers if isinstance(each.input, StartInstance))

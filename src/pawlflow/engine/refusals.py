@@ -1,7 +1,9 @@
 """Refusals and dead letters: inputs that became no turn, on the record where it matters."""
 
 import traceback
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from pawlflow.engine.cells import Live
 from pawlflow.engine.core import Core
@@ -131,7 +133,7 @@ def quarantine(  # what is known about a program that raised
     put_aside(staging, staged, live, offer, "cell.raised", said)
     if live.head is None:  # it broke before its first turn: there is no cell to put aside
         return Rejected("cell.raised", f"{type(error).__name__}: {error}")
-    head = staging.quarantine(live.head, held=True, now=staged.now)
+    head = staging.quarantine(live, live.head, held=True, now=staged.now)
     core.hot.drop(offer.address)
     spoilt = Live(live.id, None, live.shard, head)
     core.hot.put(spoilt)
@@ -139,15 +141,12 @@ def quarantine(  # what is known about a program that raised
     return Rejected("cell.quarantined", f"{type(error).__name__}: {error}")
 
 
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """Why an input became no turn."""
 
-    __slots__ = ("code", "detail", "kind")
-
-    def __init__(self, kind: str, code: str, detail: object) -> None:
-        self.kind = kind
-        self.code = code
-        self.detail = detail
+    kind: str
+    code: str
+    detail: Any
 
 
 def dispose(
@@ -156,14 +155,8 @@ def dispose(
     """Stage a disposition of this cell; one that never was is known by the entry itself."""
     ref = position(staged.head.shard, staged.seq) if live.ref is None else live.ref
     detail = Payload.of(verdict.detail, live.id.tenant)
-    disposed = Disposition(
-        live.id,
-        verdict.kind,  # type: ignore[arg-type]
-        verdict.code,
-        detail,
-        incoming,
-        staged.now,
-    )
+    said = (verdict.code, detail, incoming, staged.now)
+    disposed = Disposition(live.id, verdict.kind, *said)  # type: ignore[arg-type]
     staging.add_disposition(staged, ref, disposed)
     staging.touched[live.id.tenant, live.id.key] = live
     if live.beside is not None:

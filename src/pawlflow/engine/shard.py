@@ -84,12 +84,12 @@ class Shards(Core):
             self.full_until = None  # perhaps there is room again: the next commit will tell
         staging = self.making = Staging()
         for shard, taken in self.unreadable:
-            if shard in self.heads:
+            if shard not in self.heads:
+                self.held.discard(taken.id)
+            else:
                 staging.shard(self.heads[shard], now)
                 staging.unreadable.append((shard, taken))
                 staging.taken.append(taken)
-            else:
-                self.held.discard(taken.id)
         self.unreadable = []
         limits = self.limits
         turns = 1 if self.buggify("flush.split") else limits.turns
@@ -148,25 +148,31 @@ class Shards(Core):
                 cells = [each for each in cells if each not in self.staging.touched]
         if cells:
             self.loading = dict.fromkeys(cells)
+            self.asked["cells"] = self.gains
             lines = [self.inbox.waiting[each][0] for each in cells if each in self.inbox.waiting]
             beside = tuple(each for each in cells if each in self.hot)
             self.out.append(act.Load(tuple(cells), self.plans.missing(lines), beside))
         if self.mail_waits and not self.mail_reading and len(self.held) < 2 * MAIL_PAGE:
             self.mail_reading, self.mail_waits = True, False
+            self.asked["mail"] = self.gains
             self.out.append(act.ReadMail(owned, self.mail_after, MAIL_PAGE))
         if self.deadlines.must_read():
             self.deadlines.reading = True
+            self.asked["due"] = self.gains
             self.out.append(act.ReadDue(owned, self.deadlines.horizon, PAGE))
         if self.recover_after is not None and not self.recovering and not self.silent:
             self.recovering = True
-            self.out.append(act.ReadInFlight(owned, self.recover_after, RECOVERY_PAGE))
+            self.asked["calls"] = self.gains
+            shards = tuple(self.recovered)
+            self.out.append(act.ReadInFlight(shards, self.recover_after, RECOVERY_PAGE))
 
     def offer_again(self, now: TimeMs) -> None:
         """Publish the open calls of silent cells once more. What is live now is durable."""
         for address in self.reoffers.take_silent(now):
             self.silent[address] = None
         if self.reoffers.sweep_at is not None and self.reoffers.sweep_at <= now:
-            self.reoffers.sweep_at, self.recover_after = None, 0
+            self.reoffers.sweep_at = None
+            self.recover_after, self.recovered = 0, dict.fromkeys(self.heads)
         for address in [each for each in islice(self.silent, LOADS_MAX) if each in self.hot]:
             del self.silent[address]
             live = self.hot.get(address)
@@ -190,6 +196,8 @@ class Shards(Core):
     ) -> None:
         """Cells that were asked for; those that are missing do not exist, or cannot be read."""
         self.plans.add(definitions, self.wanted_definitions())
+        if self.is_stale("cells"):  # a shard may have been lost, written elsewhere, and gained
+            self.loading = {}
         for address in self.loading:
             if address not in self.hot and shard_of_address(address) in self.heads:
                 self.hot.put(
@@ -248,7 +256,8 @@ class Shards(Core):
         """Was the batch of unknown outcome applied? Neither is assumed: its id says so."""
         staging = self.staging
         assert staging is not None
-        moved = [head.shard for head in heads if head.epoch != self.heads[head.shard].epoch]
+        mine = self.heads
+        moved = [h.shard for h in heads if h.shard not in mine or h.epoch != mine[h.shard].epoch]
         applied = [head.batch == staging.id for head in heads if head.shard not in moved]
         if moved:
             outcomes.lose(self, moved, "another node owns them now")
@@ -267,9 +276,11 @@ class Shards(Core):
     def mail_read(self, rows: Sequence[Mail]) -> None:
         """Mail for the owned shards, oldest first."""
         self.mail_reading = False
-        self.mail_waits = self.mail_waits or len(rows) >= MAIL_PAGE
+        stale = self.is_stale("mail")
+        self.mail_waits = self.mail_waits or stale or len(rows) >= MAIL_PAGE
         for row in rows:
-            self.mail_after = max(self.mail_after, row.id)
+            if not stale:
+                self.mail_after = max(self.mail_after, row.id)
             if row.id not in self.held:
                 self.held.add(row.id)
                 self.take_mail(row)
@@ -285,11 +296,12 @@ class Shards(Core):
 
     def due_read(self, heads: Sequence[Head]) -> None:
         """Deadlines that were asked for."""
-        self.deadlines.read(heads)
+        self.deadlines.read(heads, stale=self.is_stale("due"))
 
     def in_flight_read(self, heads: Sequence[Head]) -> None:
         """Cells whose calls are to be offered again."""
         self.recovering = False
-        self.recover_after = heads[-1].ref if len(heads) >= RECOVERY_PAGE else None
+        if not self.is_stale("calls"):
+            self.recover_after = heads[-1].ref if len(heads) >= RECOVERY_PAGE else None
         owned = (head for head in heads if head.shard in self.heads)
         self.silent |= {(head.cell.tenant, head.cell.key): None for head in owned}

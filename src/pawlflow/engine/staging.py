@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from msgspec.structs import astuple, replace
 
 from pawlflow.engine.actions import Accepted, Committed
 from pawlflow.engine.cells import Live, put_beside
@@ -15,17 +16,15 @@ from pawlflow.kernel.heads import Question, facts_of, found_by, questions_change
 from pawlflow.kernel.snapshot import STATE_BYTES_MAX, sealed_state, snapshot_payloads
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped
-from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs, WorkflowName
+from pawlflow.model.ids import CellId, Digest, InstanceId, StepName, TimeMs, WorkflowName
 from pawlflow.model.intents import Intent
 from pawlflow.model.journal import (
     Disposition,
     Send,
     disposition_hash,
     frame_of,
-    gather,
     payloads_of,
 )
-from pawlflow.model.payload import Payload
 from pawlflow.model.records import write
 from pawlflow.model.system import DefinitionPublished
 from pawlflow.store import port
@@ -33,7 +32,7 @@ from pawlflow.store.port import Address, Entry, Head, Ref, ShardHead, position
 
 SNAPSHOT_BYTES_MIN: Final = 64 * 1024  # of turns since the last one; then as much as it was long
 HOPS_MAX: Final = 64  # sends to one cell that are stepped in the batch that sent them
-QUARANTINE: Final = ""  # the step of a review about the cell itself
+QUARANTINE: Final = StepName("")  # the step of a review about the cell itself
 
 
 class Staged(msgspec.Struct):
@@ -144,8 +143,8 @@ class Staging:
         self.intents += stepped.intents
         state = cell.state
         if isinstance(state, Instance):
-            if state.asked:
-                self.ask(live, state)
+            for step, asked in questions_changed(state) if state.asked else ():
+                self.keep(live, step, asked)
             if stepped.turn.number == 1 and (found := found_by(state)):
                 self.attributes.append(port.Attributes(ref, found))
         else:
@@ -154,11 +153,6 @@ class Staging:
         self.bytes += size
         self.turns += 1
         return size
-
-    def ask(self, live: Live, state: Instance) -> None:
-        """Keep the open reviews of an instance as its turn left them."""
-        for step, asked in questions_changed(state):
-            self.keep(live, step, asked)
 
     def keep(self, live: Live, step: str, asked: Question | None) -> None:
         """Keep an open review, or none."""
@@ -197,32 +191,19 @@ class Staging:
     def add_disposition(self, staged: Staged, ref: Ref, disposed: Disposition) -> None:
         """Stage an input that became no turn."""
         data = write(disposed)
-        found = [disposed.detail, *payloads_in(disposed)]
-        beside = put_beside(found, ref, self.blobs)
+        beside = put_beside(payloads_of(disposed), ref, self.blobs)
         sealed = disposition_hash(data)
         staged.entries.append(Entry(ref, 0, data, sealed, beside))
         staged.leaves.append(sealed)
         self.bytes += len(data) + len(beside)
         self.turns += 1
 
-    def quarantine(self, head: Head, *, held: bool, now: TimeMs) -> Head:
+    def quarantine(self, live: Live, head: Head, *, held: bool, now: TimeMs) -> Head:
         """Put a cell aside, or let it go on; a human is asked to look at it."""
-        kept = msgspec.structs.replace(head, quarantined=held)
-        self.heads[head.ref] = kept
+        kept = self.heads[head.ref] = replace(head, quarantined=held)
         self.steady.discard(head.ref)
-        self.reviews[head.ref, QUARANTINE] = (
-            port.Review(
-                ref=head.ref,
-                cell=head.cell,
-                step=QUARANTINE,
-                kind="quarantine",
-                role=None,
-                since=now,
-                due_at=None,
-            )
-            if held
-            else port.Reviewed(head.ref, QUARANTINE)
-        )
+        asked = Question(QUARANTINE, "quarantine", None, now)
+        self.keep(live, QUARANTINE, asked if held else None)
         return kept
 
     def seal(self, id_: bytes, fences: Iterable[ShardHead]) -> port.Batch:
@@ -248,23 +229,8 @@ class Staging:
 
 def head_of(id_: CellId, cell: Cell, shard: int, ref: Ref, stepped: Stepped) -> Head:
     """What may be asked about the cell after this turn."""
-    facts = facts_of(cell.state)
-    return Head(
-        ref,
-        id_,
-        shard,
-        stepped.turn.number,
-        stepped.hash,
-        facts.definition,
-        facts.version,
-        facts.state,
-        facts.rollback,
-        facts.created_at,
-        facts.started_at,
-        facts.closed_at,
-        facts.due_at,
-        facts.calls,
-    )
+    facts = astuple(facts_of(cell.state))
+    return Head(ref, id_, shard, stepped.turn.number, stepped.hash, *facts)
 
 
 def is_steady(old: Head, new: Head) -> bool:
@@ -306,10 +272,3 @@ def snapshot_of(live: Live) -> port.Snapshot | None:
     if live.snapshot_size > STATE_BYTES_MAX:
         return None
     return port.Snapshot(ref=live.ref, turn=state.turn, hash=cell.head, data=data, beside=beside)
-
-
-def payloads_in(disposed: Disposition) -> list[Payload]:
-    """The payloads of the input that was put aside."""
-    found: list[Payload] = []
-    gather(disposed.input, found)
-    return found

@@ -93,9 +93,10 @@ def decide_offer(
 
 def is_held(core: Core, staged: Staged, live: Live, cell: Cell) -> bool:
     """Is the deadline that came held back for an attempt that went down with its engine?"""
-    if core.took_over is None or live.head is None:
+    took_over = core.took_over.get(live.shard)
+    if took_over is None or live.head is None:
         return False
-    until = held_until(cell.state, core.took_over, core.begun, staged.now)
+    until = held_until(cell.state, took_over, core.begun, staged.now)
     if until is None or staged.now >= until:
         return False
     reached("timer.held")
@@ -112,7 +113,7 @@ def cell_of(core: Core, live: Live, offer: Offer) -> Cell | Rejected:
         return new_cell(offer.cell, None)
     if not isinstance(offer.input, StartInstance):
         return Rejected("instance.unknown", offer.cell.key)
-    plan = core.plans.get(offer.input.definition)
+    plan = core.plans.known.get(offer.input.definition)
     if plan is None:
         return Rejected("definition.unknown", offer.input.definition.hex())
     return new_cell(CellId(offer.cell.tenant, plan.workflow, offer.cell.key), plan)

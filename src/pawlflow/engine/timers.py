@@ -17,6 +17,7 @@ FIRST_REOFFER_MS: Final = 30_000
 LAST_REOFFER_MS: Final = 600_000
 PLACED_MAX: Final = 20_000  # cells whose silence is timed one by one; the others, all together
 FOREVER: Final = (1 << 62, 0)
+NOTHING_READ: Final = (-1, 0)
 
 
 class Deadlines:
@@ -29,7 +30,7 @@ class Deadlines:
         # The truth of an entry: is it later than its row says? Then the store will not bring it.
         self.held: dict[tuple[int, Ref], bool] = {}
         self.late = 0  # of these
-        self.horizon: tuple[int, Ref] = (-1, 0)  # everything up to here is in the heap
+        self.horizon: tuple[int, Ref] = NOTHING_READ  # everything up to here is in the heap
         self.reading = False
 
     def note(self, head: Head) -> None:
@@ -52,15 +53,16 @@ class Deadlines:
             self.late += until != head.due_at
             heappush(self.heap, (until, head.ref, head.cell.tenant, head.cell.key))
 
-    def read(self, found: Iterable[Head]) -> None:
-        """The next page of the store's index."""
+    def read(self, found: Iterable[Head], *, stale: bool = False) -> None:
+        """The next page of the store's index; a stale one is not all up to its end."""
         page = list(found)
         for head in page:
             assert head.due_at is not None
             self.hold(head, head.due_at)
-        last = page[-1] if len(page) >= PAGE else None
-        self.horizon = FOREVER if last is None else (last.due_at or 0, last.ref)
         self.reading = False
+        if not stale:
+            last = page[-1] if len(page) >= PAGE else None
+            self.horizon = FOREVER if last is None else (last.due_at or 0, last.ref)
 
     def take_due(self, now: int) -> list[Address]:
         """The cells whose time has come."""

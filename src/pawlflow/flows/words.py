@@ -131,6 +131,31 @@ def agent(  # noqa: PLR0913  # what a task consists of
     return tracing.add(name or name_from(role), fields, read, after=after, when=when)
 
 
+def effect(  # what a call consists of
+    effect: str,
+    input: Any = None,
+    *,
+    name: str | None = None,
+    undo: Mapping[str, Any] | None = None,
+    after: After = (),
+    when: Any = None,
+    **options: Any,
+) -> Ref[Any]:
+    """An effect by its name, carried out elsewhere: a command for a service, an HTTP endpoint.
+
+    Options are those of a step; `undo={"run": NAME, "with": {"id": expr("result.id")}}`.
+    """
+    tracing = current("effect")
+    read: set[str] = set()
+    fields: dict[str, Any] = {"run": effect, **written(options)}
+    given = {} if input is None else template_of(input, read, secrets=True)
+    if given:
+        fields["with"] = given
+    if undo is not None:
+        fields["undo"] = template_of(undo, set(), secrets=True)
+    return tracing.add(name or name_from(effect), fields, read, after=after, when=when)
+
+
 def emit(
     event: str,
     data: Any = None,

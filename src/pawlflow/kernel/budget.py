@@ -23,7 +23,6 @@ from pawlflow.model.budgets import (
     StepHeld,
     StepUnheld,
 )
-from pawlflow.model.failure import failure_of
 from pawlflow.model.inputs import Approve, Receipt, Reject
 
 UNITS_MAX: Final = 32  # of account, in what one attempt says: there are few things that cost
@@ -48,13 +47,8 @@ def limit_of(state: Instance, name: str) -> int | None:
 
 def short_of(state: Instance, unit: Unit) -> dict[str, int]:
     """The limits that this attempt would pass, and how high they would have to be."""
-    wanted = {name: needed(state, unit, name) for name in state.plan.budget}
-    limits = {name: limit_of(state, name) for name in wanted}
-    return {
-        name: amount
-        for name, amount in wanted.items()
-        if (limit := limits[name]) is not None and amount > limit
-    }
+    asked = ((name, needed(state, unit, name), limit_of(state, name)) for name in state.plan.budget)
+    return {name: amount for name, amount, limit in asked if limit is not None and amount > limit}
 
 
 def admits(draft: Draft, unit: Unit) -> bool:
@@ -140,7 +134,7 @@ def reject(draft: Draft, unit: Unit, incoming: Reject) -> Rejected | None:
     message = f"{incoming.by} did not raise the budget for {state.name_of(unit)}"
     if incoming.comment is not None:
         message += f": {incoming.comment.value}"
-    failure = failure_of("governance", "budget.exceeded", message, tenant=state.cell.tenant)
+    failure = draft.failure("governance", "budget.exceeded", message)
     mend.give_up(draft, unit, unit.attempt, failure)
     return None
 

@@ -14,6 +14,7 @@ from pawlflow.kernel.units import (
     PENDING,
     READY,
     RUNNING,
+    SKIPPED,
     SUCCEEDED,
     UNDO_PENDING,
     WAITING,
@@ -44,13 +45,25 @@ def move(state: Instance, unit: Unit, status: int) -> None:
 
 
 def settle(state: Instance, unit: Unit, status: int) -> None:
-    """Move to a terminal status."""
+    """Move to a terminal status, and let those know that waited for it."""
     move(state, unit, status)
     unit.ended = state.now
     unit.until = None
     state.open.pop(unit.place, None)
     if unit.item != NO_ITEM:
         leave_fan(state, unit)
+    elif status in (SUCCEEDED, SKIPPED):
+        release(state, unit)
+
+
+def release(state: Instance, unit: Unit) -> None:
+    """A dependency less for what the step leads to; whatever requires a success may be doomed."""
+    for step, requires_success in state.plan.steps[unit.step].leads_to:
+        if requires_success and unit.status == SKIPPED:
+            state.doomed[step] = state.doomed.get(step, 0) + 1
+        left = state.remaining[step] = state.remaining[step] - 1
+        if left == 0 and state.closing is None and state.status(step) == PENDING:
+            heappush(state.fresh, step)
 
 
 def leave_fan(state: Instance, unit: Unit) -> None:
@@ -84,8 +97,6 @@ def listen(state: Instance, unit: Unit) -> None:
         event = state.plan.steps[unit.step].event
         state.listening.setdefault(event, {})[unit.step] = None
         state.listened.setdefault(unit.step, False)
-    elif kind == "approval":
-        state.asked.append(unit.place)
 
 
 def stop_listening(state: Instance, unit: Unit) -> None:
@@ -99,8 +110,15 @@ def stop_listening(state: Instance, unit: Unit) -> None:
         state.asked.append(unit.place)
 
 
+def line_up(state: Instance, unit: Unit, status: int) -> None:
+    """Move to a status in which it waits for its start."""
+    move(state, unit, status)
+    unit.until = None
+    enqueue(state, unit)
+
+
 def enqueue(state: Instance, unit: Unit) -> None:
-    """Line up for a start, behind those that became ready before."""
+    """Take the last place in line, behind those that became ready before."""
     state.order += 1
     unit.order = state.order
     stand(state, unit)

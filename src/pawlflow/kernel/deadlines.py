@@ -8,7 +8,6 @@ from pawlflow.kernel.state import RANK_INSTANCE, RANK_UNDO, next_deadline
 from pawlflow.kernel.system import starting
 from pawlflow.kernel.units import BACKOFF, ESCALATED, RUNNING, UNDO_BACKOFF, Unit
 from pawlflow.model.events import StepCancelled, StepRequeued, StepSucceeded
-from pawlflow.model.failure import Failure, failure_of
 
 
 def tick(draft: Draft) -> Rejected | None:
@@ -31,7 +30,8 @@ def fire_instance(draft: Draft) -> None:
     if draft.state.started is None:
         starting.due(draft)
         return
-    mend.fail_instance(draft, timed_out(draft, "workflow.timeout", "the workflow took too long"))
+    message = "the workflow took too long"
+    mend.fail_instance(draft, draft.failure("timeout", "workflow.timeout", message))
 
 
 def fire_step(draft: Draft, unit: Unit) -> None:
@@ -42,7 +42,7 @@ def fire_step(draft: Draft, unit: Unit) -> None:
     elif children.is_attempted(unit):
         children.stop_attempt(draft, unit, "timeout")
         message = f"attempt {unit.attempt} of {plan.name} took too long"
-        mend.fail_attempt(draft, unit, timed_out(draft, "step.timeout", message))
+        mend.fail_attempt(draft, unit, draft.failure("timeout", "step.timeout", message))
     elif unit.status == BACKOFF:
         draft.emit(StepRequeued(unit.step, unit.item))
     elif unit.status == ESCALATED:
@@ -53,7 +53,7 @@ def fire_step(draft: Draft, unit: Unit) -> None:
         gates.expire(draft, unit)
     else:
         message = f"no {plan.event} came for {plan.name} in time"
-        mend.fail_attempt(draft, unit, timed_out(draft, "wait.timeout", message))
+        mend.fail_attempt(draft, unit, draft.failure("timeout", "wait.timeout", message))
 
 
 def fire_undo(draft: Draft, unit: Unit) -> None:
@@ -61,11 +61,6 @@ def fire_undo(draft: Draft, unit: Unit) -> None:
     if unit.undo == UNDO_BACKOFF:
         undo.retry_undo(draft, unit)
         return
-    name = draft.state.plan.steps[unit.step].name
     draft.stop(unit, "undo", "timeout")
-    undo.fail_undo(draft, unit, timed_out(draft, "undo.timeout", f"undoing {name} took too long"))
-
-
-def timed_out(draft: Draft, code: str, message: str) -> Failure:
-    """A failure of class timeout."""
-    return failure_of("timeout", code, message, tenant=draft.state.cell.tenant)
+    message = f"undoing {draft.state.plan.steps[unit.step].name} took too long"
+    undo.fail_undo(draft, unit, draft.failure("timeout", "undo.timeout", message))

@@ -7,6 +7,7 @@ from pawlflow.kernel.refused import Rejected as Rejected
 from pawlflow.kernel.state import Instance, State, key_of
 from pawlflow.kernel.units import RUNNING, UNDO_RUNNING, Unit
 from pawlflow.model.events import Event
+from pawlflow.model.failure import Failure, FailureClass, failure_of
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import (
@@ -69,6 +70,10 @@ class Draft:
     def payload(self, value: object) -> Payload:
         """A value of this instance, addressed."""
         return Payload.of(value, self.state.cell.tenant)
+
+    def failure(self, kind: FailureClass, code: str, message: str) -> Failure:
+        """A failure of this instance, from its words."""
+        return failure_of(kind, code, message, tenant=self.state.cell.tenant)
 
 
 def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:

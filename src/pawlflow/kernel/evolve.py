@@ -1,12 +1,13 @@
 """Evolve: apply one event to the state. Total, and the only code that changes a state.
 
-Every function below takes the state and one event, trusts it, and costs O(1 + out-degree). Time is
-the time of the turn, which `begin_turn` sets first.
+An event is applied by the one function `on_...` that takes it, here or in another of the `ROOMS`:
+it trusts the event, and costs O(1 + out-degree). Time is the time of the turn, which `begin_turn`
+sets first.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from pawlflow.kernel import evolve_again as again
 from pawlflow.kernel import evolve_steps as steps
@@ -29,11 +30,12 @@ from pawlflow.kernel.units import (
     Kept,
     Unit,
 )
-from pawlflow.model import budgets, reviews
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.journal import Stamps
+
+Handler = Callable[[Any, Any], None]  # of a state and an event
 
 
 def evolve(state: State, event: ev.Event) -> None:
@@ -121,24 +123,17 @@ def on_compensating(state: Instance, _: ev.CompensationStarted) -> None:
 
 def on_completed(state: Instance, event: ev.InstanceCompleted) -> None:
     state.output = event.output
-    state.outcome = "completed"
-    close(state)
+    close(state, "completed")
 
 
-def on_failed(state: Instance, event: ev.InstanceFailed) -> None:
+def on_stopped(state: Instance, event: ev.InstanceFailed | ev.InstanceCancelled) -> None:
     state.rollback = event.rollback
-    state.outcome = "failed"
-    close(state)
+    close(state, "failed" if isinstance(event, ev.InstanceFailed) else "cancelled")
 
 
-def on_cancelled(state: Instance, event: ev.InstanceCancelled) -> None:
-    state.rollback = event.rollback
-    state.outcome = "cancelled"
-    close(state)
-
-
-def close(state: Instance) -> None:
+def close(state: Instance, outcome: Literal["completed", "failed", "cancelled"]) -> None:
     """Steps never touched are cancelled by this alone: their number must not cost a turn."""
+    state.outcome = outcome
     state.closed = state.now
     state.counts[CANCELLED] += state.counts[PENDING]
     state.counts[PENDING] = 0
@@ -222,60 +217,13 @@ def end_undo(state: Instance, unit: Unit, undo: int, failure: Failure | None) ->
     set_undo_until(state, unit, None)
 
 
-EVOLVE: Final[dict[type, Callable[[Any, Any], None]]] = {
-    ev.InstanceCreated: on_created,
-    ev.InstanceDue: on_due,
-    ev.InstanceGranted: on_granted,
-    ev.InstanceQueued: on_queued,
-    ev.InstanceStarted: on_started,
-    ev.InstancePaused: on_paused,
-    ev.InstanceUnpaused: on_unpaused,
-    ev.InstanceStopping: on_stopping,
-    ev.CompensationStarted: on_compensating,
-    ev.InstanceCompleted: on_completed,
-    ev.InstanceFailed: on_failed,
-    ev.InstanceCancelled: on_cancelled,
-    ev.StepReady: steps.on_ready,
-    ev.StepFanned: steps.on_fanned,
-    ev.StepStarted: steps.on_step_started,
-    ev.StepWaiting: steps.on_waiting,
-    ev.StepSucceeded: steps.on_succeeded,
-    budgets.StepHeld: steps.on_held,
-    budgets.StepUnheld: steps.on_unheld,
-    budgets.BudgetRaised: steps.on_budget_raised,
-    budgets.BudgetSpent: steps.on_budget_spent,
-    budgets.BudgetWarned: steps.on_budget_warned,
-    ev.StepBackedOff: steps.on_backed_off,
-    ev.StepRequeued: steps.on_requeued,
-    ev.StepCorrecting: steps.on_correcting,
-    ev.StepFailed: steps.on_step_failed,
-    ev.StepSkipped: steps.on_skipped,
-    ev.StepEscalated: steps.on_escalated,
-    ev.StepResumed: steps.on_resumed,
-    ev.StepCancelled: steps.on_step_cancelled,
-    ev.LateSuccess: steps.on_late_success,
-    ev.GateVoted: steps.on_voted,
-    ev.GateGranted: steps.on_granted,
-    ev.GateRejected: steps.on_rejected,
-    ev.ReviewClaimed: steps.on_claimed,
-    ev.SignalReceived: on_signal,
-    ev.SignalTaken: on_signal_taken,
-    ev.EventDelivered: on_delivered,
-    ev.UndoStarted: on_undo_started,
-    ev.UndoBackedOff: on_undo_backed_off,
-    ev.UndoDone: on_undo_done,
-    ev.UndoFailed: on_undo_failed,
-    reviews.StepReopened: again.on_reopened,
-    reviews.FanFixed: again.on_fixed,
-    reviews.StepBarred: again.on_barred,
-    reviews.StepRaised: again.on_raised,
-    reviews.GateBound: again.on_bound,
-    reviews.GateVoided: again.on_voided,
-    **slots.EVOLVE,
-    **rate.EVOLVE,
-    **batch.EVOLVE,
-    **loop.EVOLVE,
-    **schedule.EVOLVE,
-    **topic.EVOLVE,
-    **registry.EVOLVE,
-}
+def handlers(*rooms: Mapping[str, Any]) -> Iterator[tuple[type, Handler]]:
+    """Every function `on_...` of these rooms, by the event that its signature says it takes."""
+    named = [each for room in rooms for each in room.items()]
+    for function in (made for name, made in named if name.startswith("on_")):
+        _, event, _ = function.__annotations__.values()
+        yield from ((kind, function) for kind in get_args(event) or (event,))
+
+
+ROOMS: Final = (steps, again, slots, rate, batch, loop, schedule, topic, registry)
+EVOLVE: Final = dict(handlers(globals(), *map(vars, ROOMS)))

@@ -6,7 +6,7 @@ undone like everything else, should it come to that.
 
 from heapq import heappush
 
-from pawlflow.kernel.counters import enqueue, move, set_until, unheld
+from pawlflow.kernel.counters import enqueue, line_up, move, set_until, unheld
 from pawlflow.kernel.state import Instance, has_keys, make_key
 from pawlflow.kernel.units import (
     CORRECTING,
@@ -53,8 +53,7 @@ def reopen(state: Instance, step: int, better: Failure | None) -> None:
     if state.remaining[step]:
         return
     if better is not None and unit.params is not None:
-        move(state, unit, CORRECTING)
-        enqueue(state, unit)
+        line_up(state, unit, CORRECTING)
     else:
         heappush(state.fresh, step)
 
@@ -89,8 +88,8 @@ def renewed(unit: Unit, place: int) -> Unit:
 
 
 def know_keys(state: Instance, unit: Unit) -> None:
-    """Let receipts of every round of a run that is not the first find their unit."""
-    if unit.round > 1 and has_keys(state, unit):
+    """Let receipts of every round of a run that was called find their unit."""
+    if (unit.attempt or unit.round > 1) and has_keys(state, unit):
         for round_ in range(1, unit.round + 1):
             make_key(state, unit, "do", round_)
 

@@ -1,9 +1,7 @@
 """Evolve, steps: what each event in the life of a step does to the state."""
 
-from heapq import heappush
-
 from pawlflow.kernel.counters import (
-    enqueue,
+    line_up,
     list_for_undo,
     move,
     refill,
@@ -14,7 +12,7 @@ from pawlflow.kernel.counters import (
     unheld,
 )
 from pawlflow.kernel.evolve_again import climb, know_keys, let_go, next_item
-from pawlflow.kernel.state import MICROS_MAX, Instance, key_of, make_key
+from pawlflow.kernel.state import MICROS_MAX, Instance, has_keys, key_of, make_key
 from pawlflow.kernel.units import (
     BACKOFF,
     CANCELLED,
@@ -75,8 +73,7 @@ def on_ready(state: Instance, event: ev.StepReady) -> None:
     unit = touched(state, event.step, event.item)
     unit.params = event.params
     unit.since = state.now
-    move(state, unit, READY)
-    enqueue(state, unit)
+    line_up(state, unit, READY)
 
 
 def on_step_started(state: Instance, event: ev.StepStarted) -> None:
@@ -112,6 +109,7 @@ def begin_review(state: Instance, unit: Unit) -> None:
     """A human is asked: a new question, whoever looked after the last one."""
     unit.asked_at = state.now
     unit.claimed_by = None
+    state.asked.append(unit.place)
 
 
 def on_held(state: Instance, event: budgets.StepHeld) -> None:
@@ -120,7 +118,6 @@ def on_held(state: Instance, event: budgets.StepHeld) -> None:
     begin_review(state, unit)
     unit.held = True
     stand(state, unit)
-    state.asked.append(unit.place)
 
 
 def on_unheld(state: Instance, event: budgets.StepUnheld) -> None:
@@ -160,11 +157,8 @@ def on_succeeded(state: Instance, event: ev.StepSucceeded) -> None:
     unit.result = event.result
     unit.warnings = event.warnings
     recall_round(unit, event.round)
-    if unit.item == NO_ITEM:
-        succeed(state, unit)
-        return
     settle(state, unit, SUCCEEDED)
-    if state.plan.steps[unit.step].undo is not None:
+    if state.plan.steps[unit.step].undo is not None and has_keys(state, unit):
         list_for_undo(state, unit)
 
 
@@ -172,7 +166,7 @@ def on_granted(state: Instance, event: ev.GateGranted) -> None:
     unit = state.unit(event.step)
     unit.votes = (*unit.votes, Vote(event.by, event.role))
     unit.result = event.result
-    succeed(state, unit)
+    settle(state, unit, SUCCEEDED)
     let_go(state, unit.step)
 
 
@@ -183,36 +177,14 @@ def recall_round(unit: Unit, round_: int) -> None:
         unit.params = unit.past[-back]
 
 
-def succeed(state: Instance, unit: Unit) -> None:
-    """Settle as done, and count down what waited for it."""
-    settle(state, unit, SUCCEEDED)
-    plan = state.plan.steps[unit.step]
-    if plan.undo is not None and unit.step not in state.fans:
-        list_for_undo(state, unit)
-    for step, _ in plan.leads_to:
-        count_down(state, step)
-
-
 def on_skipped(state: Instance, event: ev.StepSkipped) -> None:
     unit = touched(state, event.step, event.item)
     unit.failure, unit.result = event.failure, None
     settle(state, unit, SKIPPED)
     if event.failure is not None:
         list_unknown(state, unit, event.attempt, event.failure)
-    if unit.item != NO_ITEM:
-        return
-    for step, requires_success in state.plan.steps[unit.step].leads_to:
-        if requires_success:
-            state.doomed[step] = state.doomed.get(step, 0) + 1
-        count_down(state, step)
-    let_go(state, unit.step)
-
-
-def count_down(state: Instance, step: int) -> None:
-    """One dependency less."""
-    left = state.remaining[step] = state.remaining[step] - 1
-    if left == 0 and state.closing is None and state.status(step) == PENDING:
-        heappush(state.fresh, step)
+    if unit.item == NO_ITEM:
+        let_go(state, unit.step)
 
 
 def on_step_failed(state: Instance, event: ev.StepFailed) -> None:
@@ -265,9 +237,7 @@ def on_backed_off(state: Instance, event: ev.StepBackedOff) -> None:
 
 def on_requeued(state: Instance, event: ev.StepRequeued) -> None:
     unit = state.at(event.step, event.item)
-    move(state, unit, READY)
-    set_until(state, unit, None)
-    enqueue(state, unit)
+    line_up(state, unit, READY)
 
 
 def on_correcting(state: Instance, event: ev.StepCorrecting) -> None:
@@ -276,9 +246,7 @@ def on_correcting(state: Instance, event: ev.StepCorrecting) -> None:
     unit.corrections += 1
     unit.mode = "correction"
     new_round(state, unit)
-    move(state, unit, CORRECTING)
-    set_until(state, unit, None)
-    enqueue(state, unit)
+    line_up(state, unit, CORRECTING)
 
 
 def on_escalated(state: Instance, event: ev.StepEscalated) -> None:
@@ -286,7 +254,6 @@ def on_escalated(state: Instance, event: ev.StepEscalated) -> None:
     unit.failure = event.failure
     begin_review(state, unit)
     move(state, unit, ESCALATED)
-    state.asked.append(unit.place)
     climb(state, unit, 1)
 
 
@@ -303,9 +270,7 @@ def on_resumed(state: Instance, event: ev.StepResumed) -> None:
             unit.refused = None
             new_round(state, unit)
         unit.params = event.params
-    move(state, unit, READY)
-    set_until(state, unit, None)
-    enqueue(state, unit)
+    line_up(state, unit, READY)
 
 
 def new_round(state: Instance, unit: Unit) -> None:

@@ -26,7 +26,7 @@ def open_fan(draft: Draft, plan: StepPlan) -> None:
     """The dependencies of a step with forEach are met: how many items are there?"""
     items = evaluate_items(draft, plan)
     if isinstance(items, Failure):
-        mend.fail_before_start(draft, draft.state.unit(plan.index), items)
+        mend.give_up(draft, draft.state.unit(plan.index), 0, items)
     else:
         draft.emit(StepFanned(plan.index, len(items)))
 
@@ -62,17 +62,20 @@ def go_on(draft: Draft) -> Rejected | None:
 
 
 def look_at(draft: Draft, plan: StepPlan, item: int) -> None:
-    """Skip an item, or make it ready."""
-    if plan.when_item and plan.when is not None:
-        extra = extra_of(draft, plan, item)
-        wanted = evaluate_truth(draft, plan.when, f"when of {plan.name}[{item}]", extra)
+    """Skip a step or an item, or make it ready; a step with forEach looks at its items next."""
+    if plan.when is not None and plan.when_item == (item != NO_ITEM):
+        name = plan.name if item == NO_ITEM else f"{plan.name}[{item}]"
+        wanted = evaluate_truth(draft, plan.when, f"when of {name}", extra_of(draft, plan, item))
         if isinstance(wanted, Failure):
-            mend.fail_before_start(draft, Unit(plan.index, item), wanted)
+            mend.give_up(draft, Unit(plan.index, item), 0, wanted)
             return
         if not wanted:
             draft.emit(StepSkipped(plan.index, item, "condition"))
             return
-    make_ready(draft, plan, item)
+    if plan.for_each is not None and item == NO_ITEM:
+        open_fan(draft, plan)
+    else:
+        make_ready(draft, plan, item)
 
 
 def make_ready(draft: Draft, plan: StepPlan, item: int) -> None:

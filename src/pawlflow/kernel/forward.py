@@ -7,7 +7,7 @@ from pawlflow.kernel.counters import first_in
 from pawlflow.kernel.draft import Draft
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import PENDING, RUNNING, Unit
-from pawlflow.kernel.values import evaluate_payload, evaluate_truth
+from pawlflow.kernel.values import evaluate_payload
 from pawlflow.model.events import (
     InstanceCompleted,
     StepSkipped,
@@ -34,22 +34,12 @@ def advance(draft: Draft) -> None:
 
 
 def unblock(draft: Draft, step: int) -> None:
-    """The dependencies of a step are met: skip it, or make it ready."""
+    """The dependencies of a step are met: look at it, unless one that it requires was skipped."""
     state = draft.state
-    plan = state.plan.steps[step]
     if state.doomed.get(step):
         draft.emit(StepSkipped(step, NO_ITEM, "upstream"))
-        return
-    when = None if plan.when_item else plan.when
-    wanted = when is None or evaluate_truth(draft, when, f"when of {plan.name}")
-    if isinstance(wanted, Failure):
-        mend.fail_before_start(draft, state.unit(step), wanted)
-    elif wanted and plan.for_each is not None:
-        fans.open_fan(draft, plan)
-    elif wanted:
-        fans.make_ready(draft, plan, NO_ITEM)
     else:
-        draft.emit(StepSkipped(step, NO_ITEM, "condition"))
+        fans.look_at(draft, state.plan.steps[step], NO_ITEM)
 
 
 def next_in_line(state: Instance) -> int | None:

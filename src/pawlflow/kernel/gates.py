@@ -10,15 +10,16 @@ from pawlflow.model.events import (
     GateGranted,
     GateRejected,
     GateVoted,
+    InstanceStopping,
     ReviewClaimed,
     StepEscalated,
     StepWaiting,
 )
-from pawlflow.model.failure import Failure, failure_of
+from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, TimeMs
 from pawlflow.model.inputs import Approve, ClaimReview, Reject
 from pawlflow.model.payload import Payload
-from pawlflow.model.reviews import GateVoided
+from pawlflow.model.reviews import GateVoided, OfReview
 
 
 def open_gate(draft: Draft, unit: Unit, until: TimeMs | None) -> None:
@@ -72,17 +73,16 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     busy = revise.is_under_way(draft.state, unit) if changes else None
     if busy is not None:
         return Rejected("approval.revising", f"{busy} is being done again already")
-    plan = draft.state.plan.steps[unit.step]
-    message = f"{incoming.by} rejected {plan.name}"
-    tenant = draft.state.cell.tenant
-    failure = failure_of("governance", "approval.rejected", message, tenant=tenant)
+    message = f"{incoming.by} rejected {draft.state.plan.steps[unit.step].name}"
+    failure = draft.failure("governance", "approval.rejected", message)
     settles = gate.on_reject == "cancel"
     draft.emit(
         GateRejected(unit.step, incoming.by, incoming.role, incoming.comment, failure, settles)
     )
     if settles:
         compensate = draft.state.plan.compensates
-        undo.stop(draft, "cancelled", unit.step, failure, compensate=compensate, by=incoming.by)
+        said = (unit.step, failure, incoming.by, compensate)
+        undo.stop(draft, InstanceStopping("cancelled", *said))
     elif changes:
         revise.send_back(draft, unit, incoming)
     else:
@@ -90,7 +90,7 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     return None
 
 
-def open_gate_of(draft: Draft, incoming: Approve | Reject) -> tuple[Unit, Gate] | Rejected:
+def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate] | Rejected:
     """The open gate this person may decide about, or why not."""
     state = draft.state
     unit = state.named(incoming.step)
@@ -102,9 +102,7 @@ def open_gate_of(draft: Draft, incoming: Approve | Reject) -> tuple[Unit, Gate] 
     return barred(state, unit, gate, incoming) or (unit, gate)
 
 
-def barred(
-    state: Instance, unit: Unit, gate: Gate, incoming: Approve | Reject | ClaimReview
-) -> Rejected | None:
+def barred(state: Instance, unit: Unit, gate: Gate, incoming: OfReview) -> Rejected | None:
     """Why this person may not decide about a gate, if they may not."""
     role = unit.role or gate.role
     if role is not None and incoming.role != role:
@@ -150,8 +148,7 @@ def expire(draft: Draft, unit: Unit) -> None:
     """Nobody decided in time. Never granted by itself: a human is asked, or the step fails."""
     plan = draft.state.plan.steps[unit.step]
     message = f"nobody decided about {plan.name} in time"
-    tenant = draft.state.cell.tenant
-    failure = failure_of("timeout", "approval.expired", message, tenant=tenant)
+    failure = draft.failure("timeout", "approval.expired", message)
     if plan.gate is not None and plan.gate.on_expire == "fail":
         mend.give_up(draft, unit, 0, failure)
     else:

@@ -14,7 +14,7 @@ from pawlflow.kernel.evolve_again import next_item
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import FANNED, PENDING, SKIPPED, SUCCEEDED, Unit, is_open
 from pawlflow.kernel.values import evaluate, evaluate_items, evaluate_payload, params_of
-from pawlflow.model.failure import Failure, failure_of
+from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.payload import Payload, fits
 from pawlflow.model.reviews import (
@@ -80,8 +80,7 @@ def asked_about(draft: Draft, gate: Unit) -> Payload | Failure:
     if fits(found):
         return evaluate_payload(draft, None, default=found)
     message = f"what {name_of(gate)} guards is too large to be shown"
-    tenant = draft.state.cell.tenant
-    return failure_of("terminal", "payload.too_large", message, tenant=tenant)
+    return draft.failure("terminal", "payload.too_large", message)
 
 
 def would_call(draft: Draft, gate: Unit) -> Iterator[tuple[Unit, Payload | Failure | None]]:

@@ -22,7 +22,7 @@ SHOWN_BYTES_MAX: Final = 64 * 1024  # of what a gate showed, that its escalation
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False):
-    """The head of a cell, without its place in a store."""
+    """The head of a cell, without its place in a store: the last fields of that, in its order."""
 
     definition: bytes
     version: int
@@ -39,12 +39,12 @@ class Question(msgspec.Struct, frozen=True, gc=False):
     """A decision that waits for a human."""
 
     step: StepName
-    kind: Literal["approval", "escalation", "budget", "effect.orphaned"]
+    kind: Literal["approval", "escalation", "budget", "effect.orphaned", "quarantine"]
     role: str | None
     since: TimeMs
-    due_at: TimeMs | None
-    show: Payload | None
-    claimed_by: str | None
+    due_at: TimeMs | None = None
+    show: Payload | None = None
+    claimed_by: str | None = None
 
 
 def facts_of(state: State) -> Facts:
@@ -92,7 +92,7 @@ def orphan_of(state: Instance, unit: Unit, since: TimeMs) -> Question | None:
     shown = {"effect": plan.target, "undo": plan.undo.target if plan.undo else None}
     show = Payload.of(shown, state.cell.tenant)
     name = StepName(f"{state.name_of(unit)}{LATE}")
-    return Question(name, "effect.orphaned", None, since, None, show, None)
+    return Question(name, "effect.orphaned", None, since, show=show)
 
 
 def question_of(state: Instance, unit: Unit) -> Question | None:

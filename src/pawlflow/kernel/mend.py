@@ -3,7 +3,7 @@
 from pawlflow.definition.plan import StepPlan
 from pawlflow.kernel import ladder, undo
 from pawlflow.kernel.backoff import delay_ms
-from pawlflow.kernel.draft import Draft, Rejected
+from pawlflow.kernel.draft import ENGINE, Draft, Rejected
 from pawlflow.kernel.units import ESCALATED, Unit
 from pawlflow.kernel.values import evaluate_items, params_of
 from pawlflow.model import events as ev
@@ -34,13 +34,8 @@ def is_retried(plan: StepPlan, failure: Failure) -> bool:
     return failure.kind in RETRIED
 
 
-def fail_before_start(draft: Draft, unit: Unit, failure: Failure) -> None:
-    """The step cannot even be attempted: its expressions have no value."""
-    give_up(draft, unit, 0, failure)
-
-
 def give_up(draft: Draft, unit: Unit, attempt: int, failure: Failure) -> None:
-    """After the last attempt, onFailure decides."""
+    """After the last attempt, or before the first (0), onFailure decides."""
     plan = draft.state.plan.steps[unit.step]
     match plan.on_failure:
         case "skip":
@@ -52,13 +47,14 @@ def give_up(draft: Draft, unit: Unit, attempt: int, failure: Failure) -> None:
             if unit.item != NO_ITEM:  # and with an item its step
                 draft.emit(ev.StepFailed(unit.step, NO_ITEM, 0, failure))
             compensate = plan.on_failure == "compensate"
-            undo.stop(draft, "failed", unit.step, failure, compensate=compensate, item=unit.item)
+            said = (unit.step, failure, ENGINE, compensate)
+            undo.stop(draft, ev.InstanceStopping("failed", *said, item=unit.item))
 
 
 def fail_instance(draft: Draft, failure: Failure) -> None:
     """The instance itself failed (its timeout, its output): failurePolicy decides."""
     compensate = draft.state.plan.compensates
-    undo.stop(draft, "failed", -1, failure, compensate=compensate)
+    undo.stop(draft, ev.InstanceStopping("failed", -1, failure, ENGINE, compensate))
 
 
 def resume(draft: Draft, incoming: ResumeStep) -> Rejected | None:

@@ -16,7 +16,7 @@ from pawlflow.kernel.units import (
     is_open,
 )
 from pawlflow.model.events import LateSuccess, StepCancelled, StepSucceeded, UndoDone
-from pawlflow.model.failure import Failure, failure_of
+from pawlflow.model.failure import Failure
 from pawlflow.model.inputs import Receipt
 
 
@@ -96,9 +96,5 @@ def failure_in(draft: Draft, incoming: Receipt) -> Failure:
     """What the receipt blames; an executor that merely gave up may be tried again."""
     if incoming.failure is not None:
         return incoming.failure
-    return failure_of(
-        "transient",
-        "attempt.abandoned",
-        "the executor stopped without a result",
-        tenant=draft.state.cell.tenant,
-    )
+    message = "the executor stopped without a result"
+    return draft.failure("transient", "attempt.abandoned", message)

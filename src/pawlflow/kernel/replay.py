@@ -31,14 +31,11 @@ def fold(
     plan: Plan | None,
     journal: Iterable[bytes],
     payloads: Mapping[bytes, bytes],
-    until: int | None = None,
 ) -> Cell:
-    """The cell after these turns, or after turn `until`."""
+    """The cell after these turns."""
     live = new_cell(cell, plan)
     for data in journal:
         turn = read_turn(data, payloads)
-        if until is not None and turn.number > until:
-            break
         for _ in apply_turn(live.state, turn):
             pass
         live.head = turn_hash(live.head, data)

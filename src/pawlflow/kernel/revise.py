@@ -5,7 +5,6 @@ from pawlflow.kernel.draft import Draft
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import FANNED, SKIPPED, SUCCEEDED, Unit
 from pawlflow.kernel.values import evaluate_items
-from pawlflow.model.failure import failure_of
 from pawlflow.model.inputs import Reject
 from pawlflow.model.reviews import FanFixed, StepReopened
 
@@ -15,7 +14,7 @@ def send_back(draft: Draft, gate: Unit, incoming: Reject) -> None:
     state = draft.state
     said = None if incoming.comment is None else incoming.comment.value
     words = str(said) if said else f"{incoming.by} asked for changes"
-    wanted = failure_of("validation", "approval.changes", words, tenant=state.cell.tenant)
+    wanted = draft.failure("validation", "approval.changes", words)
     named = state.plan.steps[gate.step].revise
     fix_fans(draft)
     for step in led_to(state.plan, gate.step, named):

@@ -6,12 +6,11 @@ equal bytes, whatever way led there.
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from pawlflow.definition.plan import Plan
-from pawlflow.kernel.counters import listen, reserve, stand, stands
+from pawlflow.kernel.counters import listen, release, reserve, stand
+from pawlflow.kernel.evolve_again import know_keys
 from pawlflow.kernel.state import (
     RANK_INSTANCE,
     RANK_STEP,
@@ -19,9 +18,7 @@ from pawlflow.kernel.state import (
     Instance,
     State,
     arm,
-    has_keys,
     key_of,
-    make_key,
 )
 from pawlflow.kernel.system import System
 from pawlflow.kernel.system.kinds import KINDS
@@ -48,7 +45,7 @@ from pawlflow.model.budgets import Amount
 from pawlflow.model.codec import decode, hash_of
 from pawlflow.model.events import Rollback
 from pawlflow.model.ids import NO_ITEM, CellId, Digest, TimeMs
-from pawlflow.model.journal import gather
+from pawlflow.model.journal import payloads_of
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, read, write
@@ -158,23 +155,7 @@ def facts_of(state: State) -> Record:
 
 def snapshot_payloads(state: State) -> list[Payload]:
     """Every payload that the bytes of a state mention: what must lie beside them."""
-    found: list[Payload] = []
-    gather_all(facts_of(state), found)
-    return found
-
-
-def gather_all(record: msgspec.Struct, found: list[Payload]) -> None:
-    """The payloads of a record, of the records inside it, and of its lists of either."""
-    gather(record, found)
-    for name in record.__struct_fields__:
-        value = getattr(record, name)
-        for each in value if isinstance(value, tuple) else ():
-            if isinstance(each, Payload):
-                found.append(each)
-            elif type(each) is Done:  # of these there may be very many
-                gather(each, found)
-            elif isinstance(each, msgspec.Struct):
-                gather_all(each, found)
+    return payloads_of(facts_of(state))
 
 
 def state_from_bytes(
@@ -238,7 +219,7 @@ def rebuild(state: Instance) -> None:
     state.counts[PENDING] -= sum(unit.place < len(state.units) for unit in units)
     for unit in chain(units, map(state.unit, state.done)):
         rebuild_unit(state, unit)
-    state.asked.clear()  # no turn has changed anything yet
+    state.fresh.clear()  # no turn has changed anything yet
     state.listened.clear()
     if state.closed is not None:
         state.counts[CANCELLED] += state.counts[PENDING]
@@ -253,9 +234,7 @@ def rebuild_unit(state: Instance, unit: Unit) -> None:
     """What one unit adds."""
     if not unit.over:
         rebuild_status(state, unit)
-    if (unit.attempt or unit.round > 1) and has_keys(state, unit):
-        for round_ in range(1, unit.round + 1):
-            make_key(state, unit, "do", round_)
+    know_keys(state, unit)
     if unit.undo_attempt:
         key_of(state, unit, "undo")
     rebuild_undo(state, unit)
@@ -273,17 +252,9 @@ def rebuild_status(state: Instance, unit: Unit) -> None:
     if unit.status == WAITING:
         listen(state, unit)
     if unit.status in (SUCCEEDED, SKIPPED) and unit.item == NO_ITEM:
-        rebuild_edges(state, unit)
+        release(state, unit)
     if unit.until is not None:
         arm(state, unit.until, RANK_STEP, unit.place)
-
-
-def rebuild_edges(state: Instance, unit: Unit) -> None:
-    """Count down what waited for this step."""
-    for step, requires_success in state.plan.steps[unit.step].leads_to:
-        state.remaining[step] -= 1
-        if requires_success and unit.status == SKIPPED:
-            state.doomed[step] = state.doomed.get(step, 0) + 1
 
 
 def rebuild_undo(state: Instance, unit: Unit) -> None:
@@ -294,21 +265,3 @@ def rebuild_undo(state: Instance, unit: Unit) -> None:
         state.undone_failed += 1
     if unit.undo_until is not None:
         arm(state, unit.undo_until, RANK_UNDO, unit.place)
-
-
-def derived(state: Instance) -> dict[str, Any]:
-    """Everything that is rebuilt, in a form that can be compared. The heap's stale ends aside."""
-    return {
-        "counts": list(state.counts),
-        "waits": {kind: n for kind, n in state.waits.items() if n},
-        "remaining": state.remaining,
-        "open": sorted(state.open),
-        "attempts": sorted({entry for entry in state.attempts if stands(state, entry)}),
-        "openings": sorted({entry for entry in state.openings if stands(state, entry)}),
-        "listening": {event: list(who) for event, who in state.listening.items() if who},
-        "keys": state.keys,
-        "undoing": sorted(state.undoing),
-        "held": sorted({entry for entry in state.held if stands(state, entry, held=True)}),
-        "reserved": {name: amount for name, amount in state.reserved.items() if amount},
-        "undone_failed": state.undone_failed,
-    }

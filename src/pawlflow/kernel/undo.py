@@ -10,30 +10,20 @@ from pawlflow.definition.plan import UndoPlan
 from pawlflow.kernel import children, ladder
 from pawlflow.kernel.backoff import delay_ms
 from pawlflow.kernel.counters import depth_of
-from pawlflow.kernel.draft import ENGINE, Draft, Rejected
+from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import RUNNING, Unit
 from pawlflow.kernel.values import evaluate_payload, extra_of
 from pawlflow.model import events as ev
 from pawlflow.model.failure import RETRIED, Failure
-from pawlflow.model.ids import NO_ITEM, TimeMs
+from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import CancelInstance
 from pawlflow.model.payload import Payload
 
 
-def stop(  # noqa: PLR0913  # the six facts of a closing decision
-    draft: Draft,
-    outcome: Literal["failed", "cancelled"],
-    step: int,
-    failure: Failure | None,
-    *,
-    compensate: bool,
-    by: str = ENGINE,
-    comment: Payload | None = None,
-    item: int = NO_ITEM,
-) -> None:
-    """Decide the outcome. Waiting steps are cancelled now; running attempts are told to stop."""
-    draft.emit(ev.InstanceStopping(outcome, step, failure, by, compensate, comment, item))
+def stop(draft: Draft, decided: ev.InstanceStopping) -> None:
+    """The outcome is decided: what waits is cancelled now, what runs is told to stop."""
+    draft.emit(decided)
     state = draft.state
     for unit in sorted(map(state.unit, state.open), key=lambda unit: (unit.step, unit.item)):
         if children.is_attempted(unit):
@@ -49,16 +39,8 @@ def cancel(draft: Draft, incoming: CancelInstance) -> Rejected | None:
     refused = ladder.bars_cancel(draft.state, incoming.acting)
     if refused is not None:
         return refused
-    compensate = draft.state.plan.compensates
-    stop(
-        draft,
-        "cancelled",
-        -1,
-        None,
-        compensate=compensate,
-        by=incoming.by,
-        comment=incoming.comment,
-    )
+    said = (incoming.by, draft.state.plan.compensates, incoming.comment)
+    stop(draft, ev.InstanceStopping("cancelled", -1, None, *said))
     return None
 
 

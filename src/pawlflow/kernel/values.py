@@ -7,7 +7,7 @@ from pawlflow.definition.express import ExpressionError
 from pawlflow.definition.plan import StepPlan
 from pawlflow.kernel.draft import Draft
 from pawlflow.model.codec import CodecError
-from pawlflow.model.failure import Failure, failure_of
+from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.payload import Payload, PayloadError, fits, nothing
 
@@ -17,7 +17,7 @@ def evaluate(draft: Draft, bound: Bound, extra: Extra = NOTHING) -> Any:
     try:
         return bound.evaluate(draft.state, extra)
     except ExpressionError as error:
-        return failure_of("terminal", error.code, error.message, tenant=draft.state.cell.tenant)
+        return draft.failure("terminal", error.code, error.message)
 
 
 def evaluate_truth(draft: Draft, bound: Bound, what: str, extra: Extra = NOTHING) -> bool | Failure:
@@ -26,7 +26,7 @@ def evaluate_truth(draft: Draft, bound: Bound, what: str, extra: Extra = NOTHING
     if value is None or isinstance(value, bool | Failure):
         return value or False
     message = f"{what} gave {type(value).__name__}, expected true or false"
-    return failure_of("terminal", "expression.not_bool", message, tenant=draft.state.cell.tenant)
+    return draft.failure("terminal", "expression.not_bool", message)
 
 
 def evaluate_payload(
@@ -45,19 +45,14 @@ def evaluate_payload(
             code, message = error.code, str(error)
     else:
         code, message = "payload.too_large", "the value of an expression is too large to be kept"
-    return failure_of("terminal", code, message, tenant=draft.state.cell.tenant)
+    return draft.failure("terminal", code, message)
 
 
 def params_of(draft: Draft, plan: StepPlan, item: int) -> Payload | Failure | None:
     """The value of `with`; waits and gates have none."""
     if not plan.takes_input:
         return None
-    return evaluate_payload(
-        draft,
-        plan.params,
-        default={},
-        extra=NOTHING if item == NO_ITEM else extra_of(draft, plan, item),
-    )
+    return evaluate_payload(draft, plan.params, default={}, extra=extra_of(draft, plan, item))
 
 
 def extra_of(draft: Draft, plan: StepPlan, item: int) -> Extra:
@@ -84,5 +79,4 @@ def evaluate_items(draft: Draft, plan: StepPlan) -> list[Any] | Failure:
     if isinstance(items, Failure):
         return items
     message = f"forEach of {plan.name} gave {type(items).__name__}, expected a list"
-    tenant = draft.state.cell.tenant
-    return failure_of("terminal", "expression.not_list", message, tenant=tenant)
+    return draft.failure("terminal", "expression.not_list", message)

@@ -5,6 +5,7 @@ from typing import Final
 from pawlflow.model.ids import RoleName
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
+from pawlflow.model.shared import OfAttempt, OfUnit
 
 AMOUNT_MAX: Final = 1_000_000_000  # of a unit of account, said at one time; as in definitions
 
@@ -16,39 +17,29 @@ class Amount(Record, frozen=True, gc=False):
     micros: int
 
 
-class StepHeld(Record, frozen=True, tag="step.held", gc=False):
+class StepHeld(OfUnit, frozen=True, tag="step.held", gc=False):
     """The attempt would pass a hard limit of the budget; a human is asked to raise it."""
 
-    step: int
-    item: int
     unit: str
     shown: Payload
 
 
-class StepUnheld(Record, frozen=True, tag="step.unheld", gc=False):
+class StepUnheld(OfUnit, frozen=True, tag="step.unheld", gc=False):
     """The attempt fits into the budget now."""
 
-    step: int
-    item: int
 
-
-class BudgetRaised(Record, frozen=True, tag="budget.raised", gc=False):
+class BudgetRaised(OfUnit, frozen=True, tag="budget.raised", gc=False):
     """A human raised hard limits, asked about this step: it is held no longer, and goes first."""
 
-    step: int
-    item: int
     by: str
     role: RoleName | None
     comment: Payload | None
     limits: tuple[Amount, ...]
 
 
-class BudgetSpent(Record, frozen=True, tag="budget.spent", gc=False):
+class BudgetSpent(OfAttempt, frozen=True, tag="budget.spent", gc=False):
     """What an attempt cost that did not succeed, or came too late, as its executor said."""
 
-    step: int
-    item: int
-    attempt: int
     usage: tuple[Amount, ...]
 
 

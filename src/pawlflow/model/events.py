@@ -1,8 +1,7 @@
 """Events: what happened, one per transition, as it is journalled.
 
-Each is a positional array led by its tag. `step` is the index in the plan of the definition in
-force; `item` is -1 outside forEach. Fields may be appended, with defaults; none is ever removed,
-renamed or given another meaning.
+Each is a positional array led by its tag. What many begin with is in shared.py. Fields may be
+appended, with defaults; none is ever removed, renamed or given another meaning.
 """
 
 from typing import Literal
@@ -14,6 +13,7 @@ from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
 from pawlflow.model.reviews import ReviewEvent
+from pawlflow.model.shared import OfAttempt, OfFailure, OfUnit
 from pawlflow.model.system import SystemEvent
 
 WaitKind = Literal["approval", "event", "timer", "child"]
@@ -55,11 +55,9 @@ class InstanceStarted(Record, frozen=True, tag="instance.started", gc=False):
     """The clock of the instance runs."""
 
 
-class StepReady(Record, frozen=True, tag="step.ready", gc=False):
+class StepReady(OfUnit, frozen=True, tag="step.ready", gc=False):
     """Dependencies met, parameters fixed for this round."""
 
-    step: int
-    item: int
     params: Payload | None
 
 
@@ -70,91 +68,60 @@ class StepFanned(Record, frozen=True, tag="step.fanned", gc=False):
     size: int
 
 
-class StepStarted(Record, frozen=True, tag="step.started", gc=False):
+class StepStarted(OfAttempt, frozen=True, tag="step.started", gc=False):
     """An attempt was dispatched."""
 
-    step: int
-    item: int
-    attempt: int
     round: int
     mode: Mode = "plain"
 
 
-class StepWaiting(Record, frozen=True, tag="step.waiting", gc=False):
+class StepWaiting(OfUnit, frozen=True, tag="step.waiting", gc=False):
     """A wait without a worker was opened."""
 
-    step: int
-    item: int
     kind: WaitKind
     until: TimeMs | None
     shown: Payload | None = None
     guarded: Payload | None = None  # what steps would be called with, by name, if it is granted
 
 
-class StepSucceeded(Record, frozen=True, tag="step.succeeded", gc=False):
+class StepSucceeded(OfAttempt, frozen=True, tag="step.succeeded", gc=False):
     """Done; it stays done."""
 
-    step: int
-    item: int
-    attempt: int
     result: Payload
     warnings: int = 0
     round: int = 0  # of an attempt; 0 for waits
     usage: tuple[Amount, ...] = ()  # what it truly cost, as far as its executor said so
 
 
-class StepBackedOff(Record, frozen=True, tag="step.backed_off", gc=False):
+class StepBackedOff(OfFailure, frozen=True, tag="step.backed_off", gc=False):
     """The attempt failed; the next one is due at `retry_at`."""
 
-    step: int
-    item: int
-    attempt: int
-    failure: Failure
     retry_at: TimeMs
 
 
-class StepCorrecting(Record, frozen=True, tag="step.correcting", gc=False):
+class StepCorrecting(OfFailure, frozen=True, tag="step.correcting", gc=False):
     """The result was refused; a new round begins with the findings as feedback."""
 
-    step: int
-    item: int
-    attempt: int
-    failure: Failure
 
-
-class StepFailed(Record, frozen=True, tag="step.failed", gc=False):
+class StepFailed(OfFailure, frozen=True, tag="step.failed", gc=False):
     """Failed for good. `attempt` is 0 when no attempt was ever made."""
 
-    step: int
-    item: int
-    attempt: int
-    failure: Failure
 
-
-class StepSkipped(Record, frozen=True, tag="step.skipped", gc=False):
+class StepSkipped(OfUnit, frozen=True, tag="step.skipped", gc=False):
     """Not done on purpose."""
 
-    step: int
-    item: int
     reason: SkipReason
     attempt: int = 0
     failure: Failure | None = None
 
 
-class StepEscalated(Record, frozen=True, tag="step.escalated", gc=False):
+class StepEscalated(OfFailure, frozen=True, tag="step.escalated", gc=False):
     """A human owns the decision now."""
 
-    step: int
-    item: int
-    attempt: int
-    failure: Failure
 
-
-class StepResumed(Record, frozen=True, tag="step.resumed", gc=False):
+class StepResumed(OfUnit, frozen=True, tag="step.resumed", gc=False):
     """A human let the step go on, with a fresh retry budget."""
 
-    step: int
-    item: int
     by: str
     how: Literal["resume", "retry", "reassign"]
     role: RoleName | None
@@ -162,66 +129,51 @@ class StepResumed(Record, frozen=True, tag="step.resumed", gc=False):
     comment: Payload | None
 
 
-class StepRequeued(Record, frozen=True, tag="step.requeued", gc=False):
+class StepRequeued(OfUnit, frozen=True, tag="step.requeued", gc=False):
     """A back-off is over; the step waits its turn for the next attempt."""
 
-    step: int
-    item: int
 
-
-class StepCancelled(Record, frozen=True, tag="step.cancelled", gc=False):
+class StepCancelled(OfUnit, frozen=True, tag="step.cancelled", gc=False):
     """Stopped because the instance stops."""
 
-    step: int
-    item: int
 
-
-class LateSuccess(Record, frozen=True, tag="step.late_success", gc=False):
+class LateSuccess(OfAttempt, frozen=True, tag="step.late_success", gc=False):
     """A settled step turned out to have succeeded after all; `undo` if that joins the list."""
 
-    step: int
-    item: int
-    attempt: int
     result: Payload
     undo: bool
     round: int
 
 
-class GateVoted(Record, frozen=True, tag="gate.voted", gc=False):
+class OfGate(Record, frozen=True):
+    """A human has decided about a gate. Begins three events, and stays as it is."""
+
+    step: int
+    by: str
+    role: RoleName | None
+    comment: Payload | None
+
+
+class GateVoted(OfGate, frozen=True, tag="gate.voted", gc=False):
     """One approval of several needed."""
 
-    step: int
-    by: str
-    role: RoleName | None
-    comment: Payload | None
 
-
-class GateGranted(Record, frozen=True, tag="gate.granted", gc=False):
+class GateGranted(OfGate, frozen=True, tag="gate.granted", gc=False):
     """The last approval needed; the gate is open."""
 
-    step: int
-    by: str
-    role: RoleName | None
-    comment: Payload | None
     result: Payload
 
 
-class GateRejected(Record, frozen=True, tag="gate.rejected", gc=False):
+class GateRejected(OfGate, frozen=True, tag="gate.rejected", gc=False):
     """A human refused; `settles` when that alone fails the step."""
 
-    step: int
-    by: str
-    role: RoleName | None
-    comment: Payload | None
     failure: Failure
     settles: bool
 
 
-class ReviewClaimed(Record, frozen=True, tag="review.claimed", gc=False):
+class ReviewClaimed(OfUnit, frozen=True, tag="review.claimed", gc=False):
     """A human looks after the review of this step: a gate, or an escalation."""
 
-    step: int
-    item: int
     by: str
     role: RoleName | None
     comment: Payload | None
@@ -282,43 +234,29 @@ class CompensationStarted(Record, frozen=True, tag="compensation.started", gc=Fa
     """Every attempt has settled; completed steps are undone now, last first."""
 
 
-class UndoStarted(Record, frozen=True, tag="undo.started", gc=False):
+class UndoStarted(OfAttempt, frozen=True, tag="undo.started", gc=False):
     """An undo was dispatched."""
 
-    step: int
-    item: int
-    attempt: int
     params: Payload
     round: int = 0  # of a run that was put aside; 0: of the last one
 
 
-class UndoBackedOff(Record, frozen=True, tag="undo.backed_off", gc=False):
+class UndoBackedOff(OfFailure, frozen=True, tag="undo.backed_off", gc=False):
     """The undo failed; the next attempt is due at `retry_at`."""
 
-    step: int
-    item: int
-    attempt: int
-    failure: Failure
     retry_at: TimeMs
     round: int = 0  # of a run that was put aside; 0: of the last one
 
 
-class UndoDone(Record, frozen=True, tag="undo.done", gc=False):
+class UndoDone(OfAttempt, frozen=True, tag="undo.done", gc=False):
     """The step's effect is undone."""
 
-    step: int
-    item: int
-    attempt: int
     round: int = 0  # of a run that was put aside; 0: of the last one
 
 
-class UndoFailed(Record, frozen=True, tag="undo.failed", gc=False):
+class UndoFailed(OfFailure, frozen=True, tag="undo.failed", gc=False):
     """The step's effect could not be undone."""
 
-    step: int
-    item: int
-    attempt: int
-    failure: Failure
     round: int = 0  # of a run that was put aside; 0: of the last one
 
 

@@ -8,7 +8,7 @@ from pawlflow.model.kin import Parent
 from pawlflow.model.operate import DiscardInput, RedriveInput
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
-from pawlflow.model.reviews import SettleReview
+from pawlflow.model.reviews import OfReview, SettleReview
 from pawlflow.model.system import SystemInput
 
 
@@ -55,32 +55,18 @@ class DeliverEvent(Record, frozen=True, tag="deliver", gc=False):
     data: Payload
 
 
-class Approve(Record, frozen=True, tag="approve", gc=False):
+class Approve(OfReview, frozen=True, tag="approve", gc=False):
     """A human agrees; to a step held by its budget, by raising the limits."""
 
-    step: StepName
-    by: str
-    role: RoleName | None
-    comment: Payload | None = None
     limits: Payload | None = None  # new hard limits, by unit of account
 
 
-class Reject(Record, frozen=True, tag="reject", gc=False):
+class Reject(OfReview, frozen=True, tag="reject", gc=False):
     """A human refuses."""
 
-    step: StepName
-    by: str
-    role: RoleName | None
-    comment: Payload | None = None
 
-
-class ClaimReview(Record, frozen=True, tag="claim", gc=False):
+class ClaimReview(OfReview, frozen=True, tag="claim", gc=False):
     """A human says that they look after an open review; it binds nobody else."""
-
-    step: StepName
-    by: str
-    role: RoleName | None
-    comment: Payload | None = None
 
 
 class ResumeStep(Record, frozen=True, tag="resume", gc=False):

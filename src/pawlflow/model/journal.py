@@ -4,11 +4,13 @@ docs/journal.md specifies every form in this file; tests/golden holds examples o
 """
 
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
 from typing import Final, Literal
 
 import msgspec
 from msgspec import inspect
+from msgspec.structs import fields
 
 from pawlflow.model.codec import hash_of
 from pawlflow.model.events import Event
@@ -16,7 +18,7 @@ from pawlflow.model.ids import CellId, Digest, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import IntentRecord
 from pawlflow.model.payload import Payload
-from pawlflow.model.records import Record, writer_for
+from pawlflow.model.records import Record, types_inside, writer_for
 
 TURN_FORMAT: Final = 1
 LEAF: Final = b"\x00"  # RFC 6962: a leaf can never be taken for a node
@@ -135,45 +137,33 @@ def merkle_root(leaves: Sequence[Digest]) -> Digest:
     return Digest(level[0])
 
 
-def payloads_of(turn: Turn) -> list[Payload]:
-    """Every payload a turn mentions, in order: what must lie beside it to read it again."""
+def payloads_of(record: msgspec.Struct) -> list[Payload]:
+    """Every payload a record mentions, in order: what must lie beside it to read it again."""
     found: list[Payload] = []
-    gather(turn.input, found)
-    for event in turn.events:
-        if _MAY_HOLD.get(type(event)) != ():  # most events hold none
-            gather(event, found)
-    for send in turn.sends:
-        gather(send, found)
+    _gather(record, found)
     return found
 
 
-def gather(record: msgspec.Struct, found: list[Payload]) -> None:
-    """The payloads of one record and of the records inside it."""
-    fields = _MAY_HOLD.get(type(record))
-    if fields is None:
-        fields = _MAY_HOLD[type(record)] = may_hold(type(record))
-    for name in fields:
+def _gather(record: msgspec.Struct, found: list[Payload]) -> None:
+    for name in _holders(type(record)):
         value = getattr(record, name)
-        if type(value) is Payload:
-            found.append(value)
-        elif isinstance(value, msgspec.Struct):
-            gather(value, found)
+        for each in value if type(value) is tuple else (value,):
+            if type(each) is Payload:
+                found.append(each)
+            elif each is not None:
+                _gather(each, found)
 
 
-def may_hold(record: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of a record that may hold a payload, or a record: looked up once per type."""
-    info = inspect.type_info(record)
-    assert isinstance(info, inspect.StructType)
-    return tuple(field.name for field in info.fields if _holds(field.type))
+@cache
+def _holders(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a record in which a payload may be found, however deep."""
+    return tuple(field.name for field in fields(kind) if _holds(inspect.type_info(field.type)))
 
 
 def _holds(info: inspect.Type) -> bool:
-    if isinstance(info, inspect.UnionType):
-        return any(_holds(each) for each in info.types)
-    return isinstance(info, inspect.StructType | inspect.CustomType)
+    return isinstance(info, inspect.CustomType) or any(map(_holds, types_inside(info)))
 
 
-_MAY_HOLD: Final[dict[type, tuple[str, ...]]] = {}
 _WRITE_TURN: Final = writer_for(Turn)
 _WRITE_CHAINED: Final = writer_for(ChainedTurn)
 _WRITE_FRAME: Final = writer_for(ChainedFrame)

@@ -8,7 +8,7 @@ are those that `codec.encode` gives for the same array, at a third of the cost.
 import struct
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import msgspec
 from msgspec import inspect
@@ -36,11 +36,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 def write(record: msgspec.Struct) -> bytes:
     """Return the canonical bytes of a record; payloads appear as their addresses."""
-    try:
-        writer = _WRITERS[type(record)]
-    except KeyError:
-        writer = writer_for(type(record))
-    return writer(record)
+    return writer_for(type(record))(record)
 
 
 def read(kind: Any, source: bytes | list[Any], payloads: Mapping[bytes, bytes]) -> Any:
@@ -57,11 +53,24 @@ def array_head(size: int) -> bytes:
     return ARRAY_HEADS[size] if size < 256 else head(4, size)
 
 
+@cache
 def writer_for(struct_type: type[msgspec.Struct]) -> RecordWriter:
     """Return the function that writes records of this type; it is generated once."""
-    if struct_type not in _WRITERS:
-        _WRITERS[struct_type] = _generate(struct_type)
-    return _WRITERS[struct_type]
+    info = inspect.type_info(struct_type)
+    if not isinstance(info, inspect.StructType) or not info.array_like:
+        raise TypeError(f"{struct_type.__name__} is not a record: declare it array_like=True")
+    tag = [] if info.tag is None else [info.tag]
+    scope = _Scope()
+    forms: list[tuple[str, list[str]]] = []
+    least = max((at for at, field in enumerate(info.fields, start=1) if field.required), default=0)
+    for size in range(len(info.fields), least - 1, -1):
+        start = array_head(len(tag) + size) + b"".join(map(encode, tag))
+        parts = [scope.constant(start)]
+        for field in info.fields[:size]:
+            parts += _parts(field.type, f"record.{field.name}", scope)
+        more = "True" if size == least else _says_more(info.fields[size - 1], scope)
+        forms.append((more, parts))
+    return scope.function(struct_type.__name__, forms)
 
 
 @cache
@@ -87,24 +96,6 @@ def reader_for(kind: Any) -> RecordReader:
         return boxed.value
 
     return reader
-
-
-def _generate(struct_type: type[msgspec.Struct]) -> RecordWriter:
-    info = inspect.type_info(struct_type)
-    if not isinstance(info, inspect.StructType) or not info.array_like:
-        raise TypeError(f"{struct_type.__name__} is not a record: declare it array_like=True")
-    tag = [] if info.tag is None else [info.tag]
-    scope = _Scope()
-    forms: list[tuple[str, list[str]]] = []
-    least = max((at for at, field in enumerate(info.fields, start=1) if field.required), default=0)
-    for size in range(len(info.fields), least - 1, -1):
-        start = array_head(len(tag) + size) + b"".join(map(encode, tag))
-        parts = [scope.constant(start)]
-        for field in info.fields[:size]:
-            parts += _parts(field.type, f"record.{field.name}", scope)
-        more = "True" if size == least else _says_more(info.fields[size - 1], scope)
-        forms.append((more, parts))
-    return scope.function(struct_type.__name__, forms)
 
 
 def _says_more(field: inspect.Field, scope: "_Scope") -> str:
@@ -138,24 +129,17 @@ class _Scope:
 
     def function(self, name: str, forms: list[tuple[str, list[str]]]) -> RecordWriter:
         """Make the function that joins the expressions over `record` whose condition holds."""
-        source = _HEAD
-        for condition, parts in forms:
-            source += _FORM.format(condition=condition, parts=", ".join(parts))
-        source += _TAIL
+        lines = [f"        if {when}: return join(({', '.join(each)},))" for when, each in forms]
+        source = _SOURCE.format(forms="\n".join(lines))
         exec(compile(source, f"<writer of {name}>", "exec"), self.names)
         written: RecordWriter = self.names["written"]
         return written
 
 
-_HEAD: Final = """
+_SOURCE: Final = """
 def written(record):
     try:
-"""
-_FORM: Final = """
-        if {condition}:
-            return join(({parts},))
-"""
-_TAIL: Final = """
+{forms}
     except unfit as trouble:
         raise refusal(record, trouble) from trouble
 """
@@ -166,65 +150,48 @@ def _refusal(record: object, trouble: Exception) -> CodecError:
     return CodecError("codec.record", f"a field of {kind} does not have its type: {trouble!r}")
 
 
-def _parts(info: inspect.Type, value: str, scope: _Scope) -> list[str]:
+def _parts(info: inspect.Type, value: str, scope: _Scope) -> list[str]:  # noqa: C901  # one table
     """Return the expressions whose bytes, one after the other, are those of `value`."""
-    parts = _PARTS.get(type(info))
-    if parts is None:
-        raise _no_form(info)
-    return parts(info, value, scope)
+    match info:
+        case inspect.IntType():
+            x = scope.variable()
+            return [f"INTS[{x}] if -256 <= ({x} := {value}) < 1024 else integer({x})"]
+        case inspect.BoolType():
+            return [f"BOOLS[{value}]"]
+        case inspect.StrType():
+            return _parts_sized("TEXT", 3, f"{value}.encode()", scope)
+        case inspect.BytesType():
+            return _parts_sized("BYTES", 2, value, scope)
+        case inspect.CustomType() if info.cls is Payload:
+            return _parts_sized("BYTES", 2, f"{value}.addr", scope)
+        case inspect.LiteralType():
+            return [f"{scope.constant({each: encode(each) for each in info.values})}[{value}]"]
+        case inspect.StructType():
+            return [f"{scope.constant(writer_for(info.cls))}({value})"]
+        case inspect.UnionType(includes_none=True):
+            return _parts_optional(info, value, scope)
+        case inspect.UnionType():
+            return [f"{scope.constant(_Writers(info.types))}[type({value})]({value})"]
+        case inspect.TupleType():
+            return _parts_tuple(info, value, scope)
+        case inspect.VarTupleType():
+            return _parts_sequence(info.item_type, value, scope)
+        case _:
+            raise _no_form(info)
 
 
-def _parts_int(_info: inspect.IntType, value: str, scope: _Scope) -> list[str]:
-    x = scope.variable()
-    return [f"INTS[{x}] if -256 <= ({x} := {value}) < 1024 else integer({x})"]
-
-
-def _parts_bool(_info: inspect.BoolType, value: str, _scope: _Scope) -> list[str]:
-    return [f"BOOLS[{value}]"]
-
-
-def _parts_text(_info: inspect.StrType, value: str, scope: _Scope) -> list[str]:
+def _parts_sized(heads: str, major: int, value: str, scope: _Scope) -> list[str]:
     x, size = scope.variable(), scope.variable()
-    return [
-        f"TEXT[{size}] if ({size} := len({x} := {value}.encode())) < 256 else head(3, {size})",
-        x,
-    ]
+    measured = f"({size} := len({x} := {value}))"
+    return [f"{heads}[{size}] if {measured} < 256 else head({major}, {size})", x]
 
 
-def _parts_bytes(_info: inspect.BytesType, value: str, scope: _Scope) -> list[str]:
-    x, size = scope.variable(), scope.variable()
-    return [f"BYTES[{size}] if ({size} := len({x} := {value})) < 256 else head(2, {size})", x]
-
-
-def _parts_literal(info: inspect.LiteralType, value: str, scope: _Scope) -> list[str]:
-    return [f"{scope.constant({each: encode(each) for each in info.values})}[{value}]"]
-
-
-def _parts_payload(info: inspect.CustomType, value: str, scope: _Scope) -> list[str]:
-    if info.cls is not Payload:
-        raise _no_form(info)
-    return _parts_bytes(inspect.BytesType(), f"{value}.addr", scope)
-
-
-def _parts_struct(info: inspect.StructType, value: str, scope: _Scope) -> list[str]:
-    return [f"{scope.constant(writer_for(info.cls))}({value})"]
-
-
-def _parts_union(info: inspect.UnionType, value: str, scope: _Scope) -> list[str]:
-    some = [each for each in info.types if not isinstance(each, inspect.NoneType)]
-    if len(some) == len(info.types):
-        return _parts_some(some, value, scope)
+def _parts_optional(info: inspect.UnionType, value: str, scope: _Scope) -> list[str]:
+    rest = tuple(each for each in info.types if not isinstance(each, inspect.NoneType))
     x = scope.variable()
-    present = " + ".join(f"({part})" for part in _parts_some(some, x, scope))
+    parts = _parts(rest[0] if len(rest) == 1 else inspect.UnionType(rest), x, scope)
+    present = " + ".join(f"({part})" for part in parts)
     return [f"NULL if ({x} := {value}) is None else {present}"]
-
-
-def _parts_some(types: list[inspect.Type], value: str, scope: _Scope) -> list[str]:
-    if len(types) == 1:
-        return _parts(types[0], value, scope)
-    writers = _Writers({each.cls for each in types if _is_tagged(each)})
-    x = scope.variable()
-    return [f"{scope.constant(writers)}[type({x} := {value})]({x})"]
 
 
 def _parts_tuple(info: inspect.TupleType, value: str, scope: _Scope) -> list[str]:
@@ -235,23 +202,21 @@ def _parts_tuple(info: inspect.TupleType, value: str, scope: _Scope) -> list[str
     return parts
 
 
-def _parts_sequence(info: inspect.VarTupleType, value: str, scope: _Scope) -> list[str]:
-    kinds = info.item_type.types if isinstance(info.item_type, inspect.UnionType) else ()
-    records = [each for each in kinds if isinstance(each, inspect.StructType)]
-    if kinds and len(records) == len(kinds):  # each by its own writer, without one for all
-        writers = scope.constant(_Writers({each.cls for each in records}))
-        x = scope.variable()
-        return [f"mixed({writers}, {x}) if ({x} := {value}) else EMPTY"]
+def _parts_sequence(item: inspect.Type, value: str, scope: _Scope) -> list[str]:
+    kinds = item.types if isinstance(item, inspect.UnionType) else (item,)
+    if all(isinstance(each, inspect.StructType) for each in kinds):  # each by its own writer
+        writers, x = scope.constant(_Writers(kinds)), scope.variable()
+        return [f"records({writers}, {x}) if ({x} := {value}) else EMPTY"]
     inner = _Scope()
-    item = inner.function(f"items of {value}", [("True", _parts(info.item_type, "record", inner))])
-    return [f"sequence({scope.constant(item)}, {value})"]
+    writer = inner.function(f"items of {value}", [("True", _parts(item, "record", inner))])
+    return [f"sequence({scope.constant(writer)}, {value})"]
 
 
 class _Writers(dict[type, RecordWriter]):
     """Writers of the members of a union, each made when it is first needed: import stays fast."""
 
-    def __init__(self, kinds: set[type]) -> None:
-        self.kinds = kinds
+    def __init__(self, members: tuple[inspect.Type, ...]) -> None:
+        self.kinds = {_record_of(each) for each in members}
 
     def __missing__(self, kind: type) -> RecordWriter:
         if kind not in self.kinds:
@@ -260,7 +225,7 @@ class _Writers(dict[type, RecordWriter]):
         return self[kind]
 
 
-def _mixed(writers: dict[type, RecordWriter], items: tuple[Any, ...]) -> bytes:
+def _records(writers: dict[type, RecordWriter], items: tuple[Any, ...]) -> bytes:
     return array_head(len(items)) + b"".join([writers[type(each)](each) for each in items])
 
 
@@ -268,9 +233,9 @@ def _sequence(writer: RecordWriter, items: tuple[Any, ...]) -> bytes:
     return array_head(len(items)) + b"".join(map(writer, items))
 
 
-def _is_tagged(info: inspect.Type) -> TypeGuard[inspect.StructType]:
+def _record_of(info: inspect.Type) -> type:
     if isinstance(info, inspect.StructType):
-        return True
+        return info.cls
     raise _no_form(info)
 
 
@@ -280,36 +245,27 @@ def _no_form(info: object) -> TypeError:
 
 def _check_closed(info: inspect.Type) -> None:
     """Refuse types that would silently drop fields which a newer version has appended."""
-    match info:
-        case inspect.StructType(forbid_unknown_fields=False):
-            raise TypeError(f"{info.cls.__name__} must be declared forbid_unknown_fields=True")
-        case inspect.StructType():
-            inner = tuple(field.type for field in info.fields)
-        case inspect.UnionType():
-            inner = info.types
-        case inspect.VarTupleType():
-            inner = (info.item_type,)
-        case inspect.TupleType():
-            inner = info.item_types
-        case _:
-            inner = ()
-    for each in inner:
+    if isinstance(info, inspect.StructType) and not info.forbid_unknown_fields:
+        raise TypeError(f"{info.cls.__name__} must be declared forbid_unknown_fields=True")
+    for each in types_inside(info):
         _check_closed(each)
 
 
-_WRITERS: Final[dict[type, RecordWriter]] = {}
-_PARTS: Final[dict[type, Callable[[Any, str, _Scope], list[str]]]] = {
-    inspect.IntType: _parts_int,
-    inspect.BoolType: _parts_bool,
-    inspect.StrType: _parts_text,
-    inspect.BytesType: _parts_bytes,
-    inspect.LiteralType: _parts_literal,
-    inspect.CustomType: _parts_payload,
-    inspect.StructType: _parts_struct,
-    inspect.UnionType: _parts_union,
-    inspect.TupleType: _parts_tuple,
-    inspect.VarTupleType: _parts_sequence,
-}
+def types_inside(info: inspect.Type) -> tuple[inspect.Type, ...]:
+    """The types of which a type of records is made, one level down."""
+    match info:
+        case inspect.StructType():
+            return tuple(field.type for field in info.fields)
+        case inspect.UnionType():
+            return info.types
+        case inspect.VarTupleType():
+            return (info.item_type,)
+        case inspect.TupleType():
+            return info.item_types
+        case _:
+            return ()
+
+
 # What generated code may name. Whatever it raises on a value of another type is a refusal.
 _NAMES: Final[dict[str, Any]] = {
     "INTS": INTS,
@@ -320,7 +276,7 @@ _NAMES: Final[dict[str, Any]] = {
     "integer": integer,
     "head": head,
     "sequence": _sequence,
-    "mixed": _mixed,
+    "records": _records,
     "EMPTY": array_head(0),
     "join": b"".join,
     "unfit": (AttributeError, LookupError, TypeError, UnicodeEncodeError, struct.error),

@@ -7,6 +7,7 @@ from pawlflow.model.failure import Failure
 from pawlflow.model.ids import Digest, RoleName, StepName
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, write
+from pawlflow.model.shared import OfUnit
 
 NO_POLICY: Final = b""  # the hash of the policy in force, where none is
 
@@ -25,18 +26,13 @@ class FanFixed(Record, frozen=True, tag="fan.fixed", gc=False):
     items: Payload
 
 
-class StepBarred(Record, frozen=True, tag="step.barred", gc=False):
+class StepBarred(OfUnit, frozen=True, tag="step.barred", gc=False):
     """Ready, but a gate has not agreed to what it would do: it waits outside of the line."""
 
-    step: int
-    item: int
 
-
-class StepRaised(Record, frozen=True, tag="step.raised", gc=False):
+class StepRaised(OfUnit, frozen=True, tag="step.raised", gc=False):
     """Nobody decided in time: the next rung of the escalation ladder is asked."""
 
-    step: int
-    item: int
     level: int
 
 
@@ -58,13 +54,17 @@ class GateVoided(Record, frozen=True, tag="gate.voided", gc=False):
 ReviewEvent = StepReopened | FanFixed | StepBarred | StepRaised | GateBound | GateVoided
 
 
-class SettleReview(Record, frozen=True, tag="review.settle", gc=False):
-    """A human has dealt with an effect that nobody waits for any more."""
+class OfReview(Record, frozen=True):
+    """What a human says about an open review. Begins several inputs, and stays as it is."""
 
     step: StepName
     by: str
     role: RoleName | None
     comment: Payload | None = None
+
+
+class SettleReview(OfReview, frozen=True, tag="review.settle", gc=False):
+    """A human has dealt with an effect that nobody waits for any more."""
 
 
 class ApprovalParts(Record, frozen=True, tag="pawl.approval.1", gc=False):

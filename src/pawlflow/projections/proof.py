@@ -23,7 +23,7 @@ from pawlflow.kernel.step import Cell, new_cell
 from pawlflow.model import journal
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import CellId, Digest, Tenant, TimeMs
-from pawlflow.model.payload import Payload, PayloadError, verified
+from pawlflow.model.payload import PayloadError, verified
 from pawlflow.model.records import read
 from pawlflow.model.system import DefinitionPublished
 from pawlflow.projections.orphans import SAID, note_orphans, row_of
@@ -200,9 +200,8 @@ def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None
     if journal.disposition_hash(entry.data) != entry.hash:
         proof.found("journal.entry", "it was changed", shard=shard, seq=seq, cell=cell)
     take_in(beside, entry, cell.tenant)
-    mentioned: list[Payload] = [disposed.detail]
-    journal.gather(disposed.input, mentioned)
-    elsewhere = [payload.addr for payload in mentioned if payload.addr not in beside]
+    mentioned = [payload.addr for payload in journal.payloads_of(disposed)]
+    elsewhere = [addr for addr in mentioned if addr not in beside]
     if entry.ref != position(shard, seq):  # else its cell never came to be
         proof.disposed.setdefault(entry.ref, (seq, cell, []))[2].extend(elsewhere)
         if disposed.kind == "dead":

@@ -102,6 +102,13 @@ class Commands:
         self.going.pop(key, None)
         self.unsent.discard(key)
 
+    def abandon(self, gone: Callable[[CellId], bool]) -> None:
+        """Other nodes look after the commands of these cells now."""
+        self.unsent.abandon(gone)
+        known = [key for key, cell in self.places.items() if gone(cell)]
+        for key in known:
+            self.settled(key)
+
     def again(self) -> None:
         """Whatever was sent may be lost: the journal knows what is not answered."""
         self.sent.clear()

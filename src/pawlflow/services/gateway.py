@@ -189,6 +189,11 @@ class Services:
                 return (tenant,)
         return None
 
+    def abandon(self, gone: Callable[[CellId], bool]) -> None:
+        """Other nodes look after these commands now."""
+        for gateway in self.gateways.values():
+            gateway.commands.abandon(gone)
+
     async def close(self) -> None:
         """Say and hear no more."""
         gateways, self.gateways = self.gateways, {}

@@ -43,6 +43,14 @@ class Engine(Protocol):
         """Stop an instance."""
         ...
 
+    async def signal(self, id: str, event: str, data: Any, *, by: str, tenant: str) -> None:
+        """Tell one instance."""
+        ...
+
+    async def emit(self, event: str, data: Any, *, by: str, tenant: str) -> None:
+        """Tell everybody."""
+        ...
+
     def list(
         self,
         *,
@@ -70,6 +78,8 @@ class Questions:
         for subject, answer in {
             protocol.START: self.start,
             protocol.CANCEL_INSTANCE: self.cancel,
+            protocol.SIGNAL: self.signal,
+            protocol.EMIT: self.emit,
             protocol.LIST: self.list,
             protocol.STEPS: self.steps,
             protocol.DEFINITIONS: self.definitions,
@@ -127,6 +137,19 @@ class Questions:
         by = text_in(asked, "by") or "nats"
         await self.engine.cancel(cell.key, by=by, tenant=tenant, comment=comment)
         return {"instance_id": cell.key, "accepted": True}
+
+    async def signal(self, asked: Asked, tenant: Tenant) -> Any:
+        """Tell an instance; it is kept until a wait matches it, also if none is open yet."""
+        cell, event = self.instance(asked, tenant), event_in(asked)
+        by = text_in(asked, "by") or "nats"
+        await self.engine.signal(cell.key, event, asked.get("data"), by=by, tenant=tenant)
+        return {"instance_id": cell.key, "accepted": True}
+
+    async def emit(self, asked: Asked, tenant: Tenant) -> Any:
+        """Tell every wait that is open now, and start the workflows that the event triggers."""
+        event, by = event_in(asked), text_in(asked, "by") or "nats"
+        await self.engine.emit(event, asked.get("data"), by=by, tenant=tenant)
+        return {"event": event, "accepted": True}
 
     async def list(self, asked: Asked, tenant: Tenant) -> Any:
         """Instances, newest first; `next` is for `after`."""
@@ -197,6 +220,14 @@ def text_in(asked: Asked, name: str) -> str | None:
     if found is not None and not isinstance(found, str):
         raise ProtocolError("nats.request", f"`{name}` is no text")
     return found or None
+
+
+def event_in(asked: Asked) -> str:
+    """The event that is told. Raises ProtocolError."""
+    event = text_in(asked, "event")
+    if event is None:
+        raise ProtocolError("nats.request", "`event` is missing: the name of what happened")
+    return event
 
 
 def id_of(key: StepKey) -> str:

@@ -1,6 +1,6 @@
 """The PostgreSQL store: one round trip for a flush, and any number of processes that share it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -9,6 +9,7 @@ from pawlflow.model.ids import Digest, Tenant
 from pawlflow.store import postgres_errors as errors
 from pawlflow.store.check import check_chain, moved
 from pawlflow.store.find import find
+from pawlflow.store.marks import MARK, mark_from
 from pawlflow.store.port import (
     SHARDS,
     Address,
@@ -32,6 +33,7 @@ from pawlflow.store.postgres_find import PostgresRows, read_attributes
 from pawlflow.store.postgres_journal import check_ends, frames_of, heads_from
 from pawlflow.store.postgres_link import Connection, Link, connect, one_moment, run
 from pawlflow.store.postgres_mail import Mailbox
+from pawlflow.store.postgres_members import Members
 from pawlflow.store.postgres_owner import Ownership, facts_of
 from pawlflow.store.postgres_pokes import PostgresPokes, channel_of
 from pawlflow.store.postgres_rows import (
@@ -48,6 +50,7 @@ from pawlflow.store.postgres_schema import bring_up, is_made
 from pawlflow.store.postgres_url import Where, where_of
 from pawlflow.store.postgres_write import flush_of, mail_values
 from pawlflow.store.rows import Row, entry_of, head_of, shard_of
+from pawlflow.store.sharing import View
 
 T = TypeVar("T")
 PAGE: Final = 1_000  # cells read at once
@@ -82,6 +85,7 @@ class PostgresStore:
     def claim(self, shards: Sequence[int] | None = None) -> list[ShardHead]:
         """Raise the epochs. An older owner is fenced, unless this handle is polite."""
         wanted = list(range(SHARDS) if shards is None else shards)
+        self._mailbox.forget()  # what waits for them may have come before anything that was read
         return self._link.read(
             "claiming table shard", lambda db: self._own.claim(db, wanted, polite=self.polite)
         )
@@ -96,10 +100,32 @@ class PostgresStore:
         found = self._rows("node_alive")
         return found[0][1] if found else None
 
-    def poke(self) -> bool:
-        """Tell the owner that there is mail. False if nobody owns it."""
-        self._rows("poke", channel_of(self.where))
+    def poke(self, shards: Iterable[int] = ()) -> bool:
+        """Tell the owner of these shards, or of any, that there is mail. False if there is none."""
+        self._rows("poke", channel_of(self.where), ",".join(map(str, shards)))
         return self.owner() is not None
+
+    # Sharing
+
+    def join(self, told: Callable[[View], bool]) -> Members:
+        """Share the shards with other nodes; `told` hears, on a thread, who is there.
+
+        The lease is renewed as long as `told` says that this is right.
+        """
+        self._own.shares = True
+        return Members(self.where, self._own, told)
+
+    def release(self, shards: Sequence[int]) -> None:
+        """Let other nodes have these shards."""
+        self._link.read("releasing table shard", lambda db: self._own.release(db, shards))
+
+    def answers(self, mail: Sequence[int]) -> dict[int, Taken]:
+        """What became of mail, as far as it no longer waits."""
+        return {
+            id: Taken(id) if code is None else Taken(id, heard(code) or "", heard(detail) or "")
+            for id, waits, code, detail in self._rows("answers", ints(mail))
+            if not waits
+        }
 
     def listen(self) -> PostgresPokes | None:
         """Where the owner hears that there is mail; None if it has to look for itself."""
@@ -247,10 +273,10 @@ class PostgresStore:
             yield from heads
             after = heads[-1].ref
 
-    def frames(self, shard: int) -> Iterator[FrameWrite]:
+    def frames(self, shard: int, after: int = 0) -> Iterator[FrameWrite]:
         """The frames of a shard, up to where it stood when the first was asked for."""
         (head,) = self.heads([shard])
-        yield from frames_of(self._rows, self.where, head)
+        yield from frames_of(self._rows, self.where, head, after)
 
     # For operators
 
@@ -264,6 +290,7 @@ class PostgresStore:
             "version": int(meta["version"]),
             "owner": self.owner(),
             "schema": self.where.schema,
+            "move": mark_from(meta.get(MARK)),
             **facts,
         }
 

@@ -5,11 +5,13 @@ from typing import Final
 import psycopg
 
 from pawlflow.store.check import wrong
+from pawlflow.store.marks import mark_from, refused
 from pawlflow.store.port import StoreConflictError, StoreError, StoreFullError, StoreUnknownError
 from pawlflow.store.postgres_url import Where, scrubbed
 
 FENCED: Final = "PW001"
 UNFIT: Final = "PW002"
+MOVED: Final = "PW003"
 AGAIN: Final = ("40001", "40P01")  # two transactions met, and one gave way: nothing was written
 READ_ONLY: Final = "25006"  # a standby: the one that writes is elsewhere now
 FULL: Final = "53100"
@@ -26,6 +28,10 @@ def told(trouble: psycopg.Error, where: Where, place: str) -> StoreError:
         return StoreConflictError(
             [int(each) for each in (trouble.diag.message_detail or "").split(",")]
         )
+    if state == MOVED:
+        mark = mark_from(trouble.diag.message_detail)
+        assert mark is not None
+        return refused(where.told, mark)
     if state == UNFIT:
         return wrong(trouble.diag.message_primary or words)
     if state == FULL:
@@ -38,9 +44,7 @@ def told(trouble: psycopg.Error, where: Where, place: str) -> StoreError:
         return wrong(f"{trouble.diag.message_primary or words}, {place}")
     if state in RIGHTS:
         return no_rights(where, f"{place}: {words}")
-    if state in NO_TABLE:
-        return odd(where, place, words)
-    if state in DAMAGED:
+    if state in (*NO_TABLE, *DAMAGED):
         return odd(where, place, words)
     if state.startswith(("53", "55", "57014")):
         return StoreError(

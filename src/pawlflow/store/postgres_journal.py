@@ -51,14 +51,18 @@ def check_ends(
 
 
 def frames_of(
-    rows: Callable[..., list[Row]], where: Where, head: ShardHead
+    rows: Callable[..., list[Row]],
+    where: Where,
+    head: ShardHead,
+    after: int = 0,
+    at_once: int = FRAMES_PAGE,
 ) -> Iterator[FrameWrite]:
     """The frames of a shard, up to its head; `rows` asks a statement by its name."""
-    shard, seq = head.shard, 0
+    shard, seq = head.shard, after
     while seq < head.seq:
         page = [
             row
-            for row in rows("frames_on", position(shard, seq + 1), FRAMES_PAGE)
+            for row in rows("frames_on", position(shard, seq + 1), at_once)
             if row[1] <= head.seq
         ]
         if not page:

@@ -4,18 +4,20 @@ import logging
 import os
 import secrets
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 
 from pawlflow.store import postgres_errors as errors
+from pawlflow.store.marks import MARK, refuse_moved
 from pawlflow.store.port import ShardHead
 from pawlflow.store.postgres_journal import check_ends, heads_from
 from pawlflow.store.postgres_link import Connection, run
 from pawlflow.store.postgres_pokes import PooledError, PostgresPokes
 from pawlflow.store.postgres_rows import ints
 from pawlflow.store.postgres_url import Where, scrubbed
-from pawlflow.store.rows import shard_of
+from pawlflow.store.rows import Row, shard_of
 
 log = logging.getLogger("pawl.store")
 
@@ -31,11 +33,12 @@ class Ownership:
         self.node = secrets.token_hex(8)
         self.lock = secrets.randbits(31)
         self.pokes: PostgresPokes | None = None
+        self.shares = False  # with other nodes: its lease is renewed by who looks at them
 
     @property
     def leased(self) -> bool:
         """Does nobody listen for it now? Then its lease says that it is alive."""
-        return self.pokes is None or not self.pokes.hears
+        return not self.shares and (self.pokes is None or not self.pokes.hears)
 
     def claim(self, db: Connection, wanted: list[int], *, polite: bool) -> list[ShardHead]:
         """Look at the end of each journal and raise the epochs, while nobody writes there."""
@@ -43,11 +46,16 @@ class Ownership:
         db.execute(b"BEGIN")
         db.execute(b"SET LOCAL synchronous_commit = on")
         heads = heads_from(run(db, self.sql["shards_held"], (ints(wanted),)), wanted, self.where)
+        facts: dict[str, str] = dict(run(db, self.sql["meta"]))
+        refuse_moved(self.where.told, facts.get(MARK))
         if polite:
             self._refuse_owned(db)
+        if self.shares:
+            found = run(db, self.sql["shards_unowned"], (ints(wanted), self.node))
+            wanted = sorted(shard for (shard,) in found)
+            heads = [head for head in heads if head.shard in wanted]
         check_ends(db, self.sql, self.where, heads)
-        said = f"{os.getpid()} on {socket.gethostname()}"
-        run(db, self.sql["node_put"], (self.node, self.lock, said))
+        self.put(db)
         rows = run(db, self.sql["shard_claim"], (ints(wanted), self.node, self.mark))
         if not self.epochs:
             warn(facts_of(db, self.sql, self.where), self.where)
@@ -55,6 +63,21 @@ class Ownership:
         claimed = {head.shard: head for head in map(shard_of, rows)}
         self.epochs |= {shard: head.epoch for shard, head in claimed.items()}
         return [claimed[shard] for shard in wanted]
+
+    def put(self, db: Connection) -> None:
+        """Say who this is, and that it is alive."""
+        run(db, self.sql["node_put"], (self.node, self.lock, whoami(), self.shares))
+
+    def view(self, db: Connection, *, renew: bool) -> Row:
+        """Look at the nodes, and say with the same breath that this one is alive."""
+        [row] = run(db, self.sql["node_view"], (self.node, self.lock, whoami(), renew))
+        return row
+
+    def release(self, db: Connection, shards: Sequence[int]) -> None:
+        """Somebody else may have these."""
+        for shard in shards:
+            self.epochs.pop(shard, None)
+        run(db, self.sql["shards_free"], (self.node, ints(shards)))
 
     def _refuse_owned(self, db: Connection) -> None:
         found = run(db, self.sql["node_alive"])
@@ -82,7 +105,8 @@ class Ownership:
         if self.where.pokes == "off":
             return None
         try:
-            pokes = PostgresPokes(self.where, self.node, self.lock)
+            pokes = PostgresPokes(self.where, self.node, None if self.shares else self.lock)
+            pokes.owned = self.epochs.keys()
         except PooledError:
             log.warning(
                 "%s is reached through a pooler, and pokes are not: mail is looked for once a "
@@ -96,6 +120,11 @@ class Ownership:
             return None
         self.pokes = pokes
         return pokes
+
+
+def whoami() -> str:
+    """The process, as people know it."""
+    return f"{os.getpid()} on {socket.gethostname()}"
 
 
 def facts_of(db: Connection, sql: dict[str, str], where: Where) -> dict[str, Any]:

@@ -7,11 +7,13 @@ made again while the loop goes on.
 import logging
 import socket
 import threading
+from collections.abc import Collection
 from select import POLLIN, poll
 from typing import Final
 
 import psycopg
 
+from pawlflow.store.port import SHARDS
 from pawlflow.store.postgres_link import Connection, connect, run
 from pawlflow.store.postgres_rows import sql_of
 from pawlflow.store.postgres_url import Where, scrubbed
@@ -25,7 +27,7 @@ _READ_BYTES: Final = 4_096
 class PostgresPokes:
     """The listening end, kept by the owner of shards; `fileno` can be waited for."""
 
-    def __init__(self, where: Where, node: str, lock: int) -> None:
+    def __init__(self, where: Where, node: str, lock: int | None) -> None:
         """Listen. Raises psycopg.Error, or PooledError if the connection is no session."""
         self._where = where.listening()
         self._checked = where.pokes == "auto"
@@ -36,6 +38,7 @@ class PostgresPokes:
         self._far.settimeout(0)
         self._ended = threading.Event()
         self.hears = False  # now: while it connects again, it does not
+        self.owned: Collection[int] = range(SHARDS)  # whose mail it is poked for
         self._stop, self._stopping = socket.socketpair()
         try:
             self._db = self._listen()
@@ -75,9 +78,11 @@ class PostgresPokes:
         db = connect(self._where)
         try:
             self._check(db)
-            run(db, "SELECT pg_advisory_lock_shared($1, $2)", (LOCK, self._lock))
+            if self._lock is not None:
+                run(db, "SELECT pg_advisory_lock_shared($1, $2)", (LOCK, self._lock))
             db.execute(f'LISTEN "{channel_of(self._where)}"'.encode())
-            run(db, sql_of(self._where.schema)["node_listens"], (self._node,))
+            if self._lock is not None:
+                run(db, sql_of(self._where.schema)["node_listens"], (self._node,))
             self.hears = True
         except BaseException:
             db.close()
@@ -109,8 +114,9 @@ class PostgresPokes:
                 return False
             try:
                 self._db.pgconn.consume_input()
-                while self._db.pgconn.notifies() is not None:
-                    self._tell()
+                while (note := self._db.pgconn.notifies()) is not None:
+                    if is_for(self.owned, note.extra.decode()):
+                        self._tell()
             except psycopg.Error as trouble:
                 log.warning(
                     "nothing is heard from %s any more: %s",
@@ -142,6 +148,11 @@ class PostgresPokes:
 
 class PooledError(Exception):
     """A pooler stands between: who listens through it hears nothing."""
+
+
+def is_for(owned: Collection[int], said: str) -> bool:
+    """Is a poke for one of these shards? One that names none is for everybody."""
+    return not said or any(int(shard) in owned for shard in said.split(","))
 
 
 def channel_of(where: Where) -> str:

@@ -73,10 +73,12 @@ def flush_of(sql: dict[str, str], batch: Batch) -> Flush:
         ints([fence.epoch for fence in fences]),
         ints([fence.seq for fence in fences]),
     )
-    entries, ends = _entries(batch.frames)
+    entries, ends = entry_values(batch.frames)
     fresh = {e.ref for written in batch.frames for e in written.entries if e.number == 1}
     heads = (*_cells(batch, fresh), *_pulses(batch.heads, ends, fresh))
-    flush.call("append", (batch.id, None, None, *fenced, *_frames(batch.frames), *entries, *heads))
+    flush.call(
+        "append", (batch.id, None, None, *fenced, *frame_values(batch.frames), *entries, *heads)
+    )
     if batch.taken:
         flush.call("take", (fenced[0], *_taken(batch.taken)))
     if batch.mail:
@@ -95,7 +97,8 @@ def _claimed(fence: Any, frames: dict[int, FrameWrite]) -> ShardHead:
     )
 
 
-def _frames(frames: Sequence[FrameWrite]) -> Values:
+def frame_values(frames: Sequence[FrameWrite]) -> Values:
+    """Frames, as `append` takes them."""
     plain = [written.frame for written in frames]
     return (
         ints([frame.shard for frame in plain]),
@@ -109,7 +112,7 @@ def _frames(frames: Sequence[FrameWrite]) -> Values:
     )
 
 
-def _entries(frames: Sequence[FrameWrite]) -> tuple[Values, dict[Ref, int]]:
+def entry_values(frames: Sequence[FrameWrite]) -> tuple[Values, dict[Ref, int]]:
     """Entries and dispositions, and the place of each cell's last turn among the entries."""
     ends: dict[Ref, int] = {}
     places: list[int] = []

@@ -13,6 +13,7 @@ from pawlflow.model.ids import Digest, Tenant
 from pawlflow.model.journal import Frame
 from pawlflow.store.check import check_chain, check_frame, image_of, later_of, mask_of, unchained
 from pawlflow.store.find import find
+from pawlflow.store.marks import MARK, mark_from
 from pawlflow.store.port import (
     SHARDS,
     Address,
@@ -42,7 +43,7 @@ from pawlflow.store.sqlite_find import SqliteRows, read_attributes
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import opened
-from pawlflow.store.sqlite_write import read_answer, write_batch, write_mail
+from pawlflow.store.sqlite_write import read_answer, refuse_moved, write_batch, write_mail
 
 T = TypeVar("T")
 log = logging.getLogger("pawl.store")
@@ -64,6 +65,7 @@ class SqliteStore:
         wanted = range(SHARDS) if shards is None else shards
         try:
             with self._writing("claiming table shard"):
+                refuse_moved(self.path, self._db)
                 for head in self._heads(wanted):
                     self.check_end(head)
                 self._db.executemany(SQL["shard_claim"], [(shard,) for shard in wanted])
@@ -96,6 +98,7 @@ class SqliteStore:
         if not mail:
             return []
         with self._writing("posting to table mailbox"):
+            refuse_moved(self.path, self._db)
             return write_mail(self._db, mail)
 
     def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
@@ -220,10 +223,10 @@ class SqliteStore:
             for place, *row in self._rows("dispositions", tenant, limit)
         ]
 
-    def frames(self, shard: int) -> Iterator[FrameWrite]:
+    def frames(self, shard: int, after: int = 0) -> Iterator[FrameWrite]:
         """The frames of a shard, up to where it stood when the first was asked for."""
         (head,) = self.heads([shard])
-        seq = 0
+        seq = after
         while seq < head.seq:
             with self._reading("tables frame and entry"):
                 written = self._frame(shard, seq + 1)
@@ -267,9 +270,15 @@ class SqliteStore:
         with self._reading("its header"):
             version = self._db.pragma("user_version")
             size = self._db.pragma("page_size") * self._db.pragma("page_count")
-        holder = owner(self.path)
-        path = str(self.path)
-        return {"kind": "sqlite", "path": path, "version": version, "size": size, "owner": holder}
+            mark = mark_from(self._db.execute(SQL["meta"], (MARK,)).get)
+        return {
+            "kind": "sqlite",
+            "path": str(self.path),
+            "version": version,
+            "size": size,
+            "owner": owner(self.path),
+            "move": mark,
+        }
 
     def backup(self, to: Path, progress: Progress | None = None) -> None:
         """Copy the store into another file while it is at work; durable when this returns."""

@@ -14,6 +14,7 @@ from pawlflow.store.sqlite_errors import not_ours, read_only, told
 from pawlflow.store.sqlite_owner import Ownership
 from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import MIGRATIONS, check_header, connect, opened, version_of
+from pawlflow.store.sqlite_views import VIEWS
 
 BUSY_MS: Final = 5_000
 EPOCH_LEAP: Final = 1_000_000  # over the epochs of a store too damaged to tell them
@@ -120,6 +121,7 @@ def _refill(db: apsw.Connection, part: Path, kept: Path) -> None:
         with _Closing(connect(Path(db.filename), busy_ms=BUSY_MS, create=False)) as reader:
             copy(reader, kept)
         db.execute(SQL["restore_highest"])
+        db.execute(VIEWS["drop"])  # they follow from the journal, and that is another one now
         for (table,) in db.execute(SQL["restore_tables"]).fetchall():
             db.execute(f'DELETE FROM main."{table}"')
             db.execute(f'INSERT INTO main."{table}" SELECT * FROM part."{table}"')

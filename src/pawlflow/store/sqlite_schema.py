@@ -3,7 +3,9 @@
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import apsw
 
@@ -28,6 +30,9 @@ CHECKPOINT_PAGES: Final = 10_000
 CACHE_KIB: Final = 32 * 1024  # SQLite's own 2 MiB cost 8 % in pages that are read again
 LOG_BYTES_MAX: Final = 64 * 1024 * 1024  # what is left of the log file after a long reader
 _MAGIC: Final = b"SQLite format 3\x00"
+_Identity = tuple[int, int]  # of a file, whatever its name: device and inode
+_OPENED: Final = WeakKeyDictionary[apsw.Connection, _Identity]()  # of this process; some closed
+_OPENED_LOCK: Final = Lock()
 
 
 def opened(
@@ -49,6 +54,8 @@ def opened(
         try:
             bring_up(db, path, migrations, owning)
             _tune(db, path)
+            with _OPENED_LOCK:
+                _OPENED[db] = _identity(path)
         except BaseException:
             db.close()
             raise
@@ -81,8 +88,17 @@ def check_header(path: Path) -> None:
 
 
 def _stranger(path: Path) -> str:
-    """What a file is if it is not ours; nothing if it is, or is not there, or is empty."""
+    """What a file is if it is not ours; nothing if it is, or is not there, or is empty.
+
+    A file that this process has open is not looked into: closing it would give back every lock that
+    SQLite holds on it here, and another process could take the log away under our hands.
+    """
     try:
+        with _OPENED_LOCK:
+            known = list(_OPENED.items())
+        here = _identity(path)
+        if any(identity == here and _is_open(db) for db, identity in known):
+            return ""
         with path.open("rb") as file:
             head = file.read(100)
     except FileNotFoundError:
@@ -97,6 +113,21 @@ def _stranger(path: Path) -> str:
     if application == APPLICATION_ID:
         return ""
     return f"a database of another application (id {application})"
+
+
+def _identity(path: Path) -> _Identity:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _is_open(db: apsw.Connection) -> bool:
+    """Is it open still? One that is busy on another thread is."""
+    try:
+        return bool(db.filename)
+    except apsw.ConnectionClosedError:
+        return False
+    except apsw.ThreadingViolationError:
+        return True
 
 
 def version_of(db: apsw.Connection, path: Path, newest: int) -> int:

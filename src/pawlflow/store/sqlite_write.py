@@ -1,9 +1,11 @@
 """The hot path: a batch as rows, inside a transaction that somebody else opens and commits."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import apsw
 
+from pawlflow.store import marks
 from pawlflow.store.check import REFUSALS_MAX, check_heads, check_taken, moved, wrong
 from pawlflow.store.port import (
     SHARDS,
@@ -37,7 +39,7 @@ def write_batch(db: apsw.Connection, batch: Batch) -> None:
         SQL["shard_move"],
         [(head.seq, head.hash, head.batch, head.now, head.shard) for head in heads],
     )
-    ends = _write_journal(db, batch.frames)
+    ends = write_journal(db, batch.frames)
     _write_heads(db, batch, ends)
     if batch.taken:
         _write_taken(db, batch)
@@ -46,7 +48,7 @@ def write_batch(db: apsw.Connection, batch: Batch) -> None:
     _write_rows(db, batch)
 
 
-def _write_journal(db: apsw.Connection, frames: Sequence[FrameWrite]) -> dict[Ref, int]:
+def write_journal(db: apsw.Connection, frames: Sequence[FrameWrite]) -> dict[Ref, int]:
     """Append frames and entries. Gives the place of each cell's last turn among the entries."""
     if not frames:
         return {}
@@ -146,3 +148,8 @@ def read_answer(db: apsw.Connection, mail: int) -> Taken | None:
         return Taken(*refusal)
     last = db.execute(SQL["mail_last"]).get or 0
     return Taken(mail) if 0 < mail <= last else None
+
+
+def refuse_moved(path: Path, db: apsw.Connection) -> None:
+    """Raise StoreError if the store was moved, or is being filled by a move."""
+    marks.refuse_moved(str(path), db.execute(SQL["meta"], (marks.MARK,)).get)

@@ -364,7 +364,7 @@ class HostedLab(Pawl):
         self.store = second_handle(old)
         old.close()
         engine = engine_on(self.store, self, clock=self.clock, limits=self.limits)
-        engine.core.took_over = TimeMs(0)
+        engine.core.took_over = dict.fromkeys(engine.core.heads, TimeMs(0))
         engine.core.begun.update(self.world.lost())
         runner = self.new_runner()
         assert isinstance(runner, LabRunner)

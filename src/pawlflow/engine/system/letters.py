@@ -56,7 +56,7 @@ def resolve_dead(
     detail = {"entry": incoming.entry, "by": incoming.by}
     dispose(staging, staged, live, incoming, Verdict(verb, "dlq.resolved", detail))
     if live.head is not None and live.head.quarantined:
-        live.head = staging.quarantine(live.head, held=False, now=staged.now)
+        live.head = staging.quarantine(live, live.head, held=False, now=staged.now)
         core.hot.drop(offer.address)  # its live state was spoilt: it is read again
     if mail is not None:  # by mail: this turn of events must be durable first
         staging.mail.append(mail)

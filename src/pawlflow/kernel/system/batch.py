@@ -8,7 +8,7 @@ crashes; the shard tells the batch what became of it, in the transaction in whic
 from typing import Final, assert_never
 
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import Evolve, System, SystemDraft, misplaced
+from pawlflow.kernel.system import System, SystemDraft, misplaced
 from pawlflow.model.batches import (
     ActAnswered,
     ActsSent,
@@ -187,15 +187,6 @@ def on_answered(state: Batch, event: ActAnswered) -> None:
 def on_closed(state: Batch, _: BatchClosed) -> None:
     """All have answered."""
     state.closed = state.now
-
-
-EVOLVE: Final[Evolve] = {
-    BatchOpened: on_opened,
-    TargetsAdded: on_targeted,
-    ActsSent: on_sent,
-    ActAnswered: on_answered,
-    BatchClosed: on_closed,
-}
 
 
 # What is written

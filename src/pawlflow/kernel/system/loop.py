@@ -7,7 +7,7 @@ that follows it may both be at work: whoever comes second is told so, and goes o
 from typing import Final
 
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import Evolve, System, SystemDraft, misplaced
+from pawlflow.kernel.system import System, SystemDraft, misplaced
 from pawlflow.model.checkpoints import (
     CheckpointKept,
     CloseLoop,
@@ -100,13 +100,6 @@ def on_closed(state: Loop, _: LoopClosed) -> None:
     state.kept = {
         name: Checkpoint(name, each.at, each.attempt, None) for name, each in state.kept.items()
     }
-
-
-EVOLVE: Final[Evolve] = {
-    LoopOpened: on_opened,
-    CheckpointKept: on_kept,
-    LoopClosed: on_closed,
-}
 
 
 # What is written

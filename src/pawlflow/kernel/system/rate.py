@@ -9,7 +9,7 @@ from collections import deque
 from typing import Final
 
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import Evolve, System, SystemDraft, misplaced
+from pawlflow.kernel.system import System, SystemDraft, misplaced
 from pawlflow.kernel.system.line import Line, Place, Who
 from pawlflow.model.ids import CellId, TimeMs
 from pawlflow.model.inputs import GrantSlot, HoldInstance, Input, Tick
@@ -154,14 +154,6 @@ def on_queued(state: Rate, event: RateQueued) -> None:
 def on_left(state: Rate, event: RateLeft) -> None:
     """Out of the line."""
     state.queue.leave((event.workflow, event.key))
-
-
-EVOLVE: Final[Evolve] = {
-    RateLimited: on_limited,
-    RateGranted: on_granted,
-    RateQueued: on_queued,
-    RateLeft: on_left,
-}
 
 
 # What is written

@@ -9,7 +9,7 @@ from typing import Final
 
 from pawlflow.definition.shape import Workflow
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import Evolve, System, SystemDraft, misplaced
+from pawlflow.kernel.system import System, SystemDraft, misplaced
 from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import CellId, Digest, TimeMs, WorkflowName
 from pawlflow.model.inputs import CancelInstance, Input, Receipt, StartInstance
@@ -286,16 +286,6 @@ def withdraw(state: Registry, name: str) -> None:
 
 def on_child(_: Registry, __: ChildStarted | ChildRefused | ChildStopped) -> None:
     """What became of a child is its own story."""
-
-
-EVOLVE: Final[Evolve] = {
-    DefinitionPublished: on_published,
-    SchedulePublished: on_schedule,
-    ScheduleWithdrawn: on_withdrawn,
-    ChildStarted: on_child,
-    ChildRefused: on_child,
-    ChildStopped: on_child,
-}
 
 
 # What is written

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pawlflow.definition.express import ExpressionError, Template, compile_template
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import Evolve, System, SystemDraft, misplaced
+from pawlflow.kernel.system import System, SystemDraft, misplaced
 from pawlflow.model.codec import CodecError, decode
 from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, StartInstance, Tick
@@ -262,17 +262,6 @@ def on_paused(state: Schedule, event: SchedulePaused) -> None:
 def on_unpaused(state: Schedule, _: ScheduleUnpaused) -> None:
     """Due again, and at once if its time has passed."""
     state.paused_by = state.paused_at = None
-
-
-EVOLVE: Final[Evolve] = {
-    ScheduleChanged: on_changed,
-    ScheduleRemoved: on_removed,
-    ScheduleFired: on_fired,
-    ScheduleMissed: on_missed,
-    ScheduleBackfilled: on_backfilled,
-    SchedulePaused: on_paused,
-    ScheduleUnpaused: on_unpaused,
-}
 
 
 # What is written

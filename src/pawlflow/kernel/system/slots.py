@@ -7,7 +7,7 @@ is granted a slot or told to wait, and gives back what it has when it closes.
 from typing import Final
 
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import Evolve, System, SystemDraft, misplaced
+from pawlflow.kernel.system import System, SystemDraft, misplaced
 from pawlflow.kernel.system.line import Line, Place, Who
 from pawlflow.model.ids import CellId, InstanceId, TimeMs, WorkflowName
 from pawlflow.model.inputs import GrantSlot, HoldInstance, Input
@@ -130,14 +130,6 @@ def on_released(state: Slots, event: SlotReleased) -> None:
     who = (event.workflow, event.key)
     state.queue.leave(who)
     state.holders.pop(who, None)
-
-
-EVOLVE: Final[Evolve] = {
-    SlotLimited: on_limited,
-    SlotTaken: on_taken,
-    SlotQueued: on_queued,
-    SlotReleased: on_released,
-}
 
 
 # What is written

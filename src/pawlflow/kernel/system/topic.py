@@ -11,7 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from pawlflow.kernel.refused import Rejected
-from pawlflow.kernel.system import Evolve, SystemDraft, misplaced
+from pawlflow.kernel.system import SystemDraft, misplaced
 from pawlflow.kernel.system.listeners import Relay, Topic, Trigger, Wait, audience, drop, enlist
 from pawlflow.model.codec import hash_of
 from pawlflow.model.ids import CellId, InstanceId, TimeMs, WorkflowName
@@ -163,16 +163,6 @@ def on_relayed(state: Topic, event: EventRelayed) -> None:
         state.relays[event.number] = replace(relay, after=event.after)
     else:
         del state.relays[event.number]
-
-
-EVOLVE: Final[Evolve] = {
-    WaitListed: on_listed,
-    WaitDropped: on_dropped,
-    TriggerAdded: on_trigger_added,
-    TriggerRemoved: on_trigger_removed,
-    EventEmitted: on_emitted,
-    EventRelayed: on_relayed,
-}
 
 
 # What is written

@@ -33,13 +33,34 @@ WHERE s.id = mine.id AND s.epoch = mine.epoch;
 WITH gone AS (DELETE FROM pawl.node WHERE id = $1)
 UPDATE pawl.shard SET owner = NULL WHERE owner = $1;
 
+-- shards_free: Nobody owns some of these any more.
+UPDATE pawl.shard SET owner = NULL WHERE owner = $1 AND id = ANY ($2::int8[]);
+
+-- shards_unowned: Which of these has no owner who is alive, or this one?
+SELECT id FROM pawl.shard WHERE id = ANY ($1::int8[])
+  AND (owner IS NULL OR owner = $2 OR owner NOT IN (SELECT id FROM pawl.node_alive));
+
 -- node_put: Who owns them, for as long as the lease runs; those without a shard are forgotten.
 WITH gone AS (
   DELETE FROM pawl.node
-  WHERE id <> $1 AND NOT EXISTS (SELECT 1 FROM pawl.shard WHERE owner = node.id))
-INSERT INTO pawl.node (id, lock, said, lease_until)
-VALUES ($1, $2, $3, clock_timestamp() + interval '5 seconds')
+  WHERE id <> $1 AND NOT EXISTS (SELECT 1 FROM pawl.shard WHERE owner = node.id)
+    AND (NOT shares OR lease_until < clock_timestamp() - interval '1 minute'))
+INSERT INTO pawl.node (id, lock, said, lease_until, shares)
+VALUES ($1, $2, $3, clock_timestamp() + interval '5 seconds', $4)
 ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until;
+
+-- node_view: Say that this node is alive, unless it is not sure. Was its lease running, who else is
+-- alive and shares, until when at least, and who of those alive owns which shard?
+WITH renewed AS (
+  INSERT INTO pawl.node (id, lock, said, lease_until, shares)
+  SELECT $1, $2, $3, clock_timestamp() + interval '5 seconds', true WHERE $4::boolean
+  ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until)
+SELECT EXISTS (SELECT 1 FROM pawl.node_alive WHERE id = $1),
+  ARRAY(SELECT id FROM pawl.node_alive WHERE shares AND id <> $1 ORDER BY id),
+  (SELECT extract(epoch FROM min(lease_until) - clock_timestamp())::float8
+   FROM pawl.node_alive WHERE shares AND id <> $1),
+  ARRAY(SELECT CASE WHEN owner = $1 OR owner IN (SELECT id FROM pawl.node_alive) THEN owner END
+        FROM pawl.shard ORDER BY id);
 
 -- node_lease: The lease runs on, for who has no connection to be known by.
 UPDATE pawl.node SET lease_until = clock_timestamp() + interval '5 seconds' WHERE id = $1;
@@ -48,13 +69,8 @@ UPDATE pawl.node SET lease_until = clock_timestamp() + interval '5 seconds' WHER
 UPDATE pawl.node SET lease_until = '-infinity' WHERE id = $1;
 
 -- node_alive: Who owns shards now, and is alive.
-SELECT node.id, node.said FROM pawl.node
-WHERE EXISTS (SELECT 1 FROM pawl.shard WHERE owner = node.id)
-  AND (lease_until > clock_timestamp() OR EXISTS (
-    SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 1348564844
-      AND objid = node.lock::oid AND objsubid = 2 AND granted
-      AND database = (SELECT oid FROM pg_database WHERE datname = current_database())))
-LIMIT 1;
+SELECT id, said FROM pawl.node_alive AS node
+WHERE EXISTS (SELECT 1 FROM pawl.shard WHERE owner = node.id) LIMIT 1;
 
 -- frames_last: The last frame of each of these shards, whose journals end there.
 SELECT s.id, f.pos / 32, f.last, f.prev, f.root, f.hash, f.epoch, f.now
@@ -247,11 +263,16 @@ SELECT count(*) FROM (
 
 -- answer: Does this mail wait, was it refused, and what is the highest id that was ever given?
 SELECT EXISTS (SELECT 1 FROM pawl.mailbox WHERE id = $1), refusal.code, refusal.detail,
-  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pawl.mailbox_id_seq)
+  (SELECT CASE WHEN has_keys THEN last_value ELSE 0 END FROM pawl.mailbox_id_seq)
 FROM (SELECT 1) AS one LEFT JOIN pawl.refusal ON refusal.mail = $1;
 
--- poke: Tell whoever owns shards that there is mail.
-SELECT pg_notify($1, '');
+-- poke: Tell whoever owns these shards, or any, that there is mail.
+SELECT pg_notify($1, $2);
+
+-- answers: The same of many.
+SELECT asked.id, EXISTS (SELECT 1 FROM pawl.mailbox WHERE id = asked.id), refusal.code,
+  refusal.detail
+FROM unnest($1::int8[]) AS asked (id) LEFT JOIN pawl.refusal ON refusal.mail = asked.id;
 
 -- append: The journal's part of a flush.
 pawl.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,

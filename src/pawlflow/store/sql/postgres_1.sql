@@ -8,14 +8,22 @@ CREATE TABLE pawl.meta (
   value text NOT NULL
 );
 
--- Those who own shards. One is alive as long as its lease runs, or somebody holds the advisory lock
--- (1348564844, lock) for it: who listens for pokes does, with a connection of its own.
+-- Those who own shards. One that shares them with others is alive as long as its lease runs. Who has
+-- them alone is alive, too, while somebody holds the advisory lock (1348564844, lock) for it: who
+-- listens for pokes does, with a connection of its own.
 CREATE TABLE pawl.node (
   id text COLLATE "C" PRIMARY KEY,
   lock int4 NOT NULL,
   said text NOT NULL,
-  lease_until timestamptz NOT NULL
+  lease_until timestamptz NOT NULL,
+  shares boolean NOT NULL DEFAULT false
 );
+CREATE VIEW pawl.node_alive AS
+SELECT id, said, shares, lease_until FROM pawl.node
+WHERE lease_until > clock_timestamp() OR NOT shares AND EXISTS (
+  SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 1348564844
+    AND objid = node.lock::oid AND objsubid = 2 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()));
 
 -- Where each shard's journal ends, and who may write there. `link` changes with every connection of
 -- an owner: what an earlier one sent and nobody heard of since cannot be applied after it.

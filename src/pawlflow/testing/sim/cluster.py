@@ -1,6 +1,7 @@
 """The cluster: nodes that own shards, fall, sleep, come back, and take over from each other."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from pawlflow.engine.actions import Accepted, Stopped
@@ -86,16 +87,26 @@ class Cluster:
 
     def claim(self, node: Node, shards: Sequence[int]) -> None:
         """A node owns these shards from now on; who owned them before will notice."""
-        if not shards:
+        if not shards or not node.up:
+            return
+        node.cores = [each for each in node.cores if each.alive and each.shards.heads]
+        joined = node.cores[-1] if node.cores and self.bench.setup.knobs.get("gains") else None
+        if joined is not None and not joined.is_ready_for(shards):  # the store is asked in order
+            again = partial(self.claim, node, shards)
+            self.world.after(5, partial(node.when_awake, again))
             return
         heads = self.bench.store.real.claim(list(shards))
         self.claims += 1
         name = f"{node.name}.{self.claims}"
         self.world.tell(f"{name} claims {list(shards)}")
-        self.bench.monitors.claimed(name, heads)
-        core = self.make(self.bench, node, name, heads)
-        node.cores = [each for each in node.cores if each.alive and each.shards.heads]
-        node.cores.append(core)
+        if joined is not None:
+            core = joined
+            self.bench.monitors.claimed(core.name, heads)
+            core.gain(heads)
+        else:
+            self.bench.monitors.claimed(name, heads)
+            core = self.make(self.bench, node, name, heads)
+            node.cores.append(core)
         for shard in shards:
             self.owner[shard] = core
         core.kick()
@@ -116,7 +127,8 @@ class Cluster:
     def reclaim(self, core: Core, shards: Sequence[int]) -> None:
         """Claim again what nobody else has claimed meanwhile."""
         node = next(node for node in self.nodes if node is core.host)
-        left = [shard for shard in shards if self.owner[shard] is core]
+        held = core.shards.heads if core.alive else {}  # it may have gained them meanwhile
+        left = [shard for shard in shards if self.owner[shard] is core and shard not in held]
         if node.up and not node.asleep:
             self.claim(node, left)
         elif left:

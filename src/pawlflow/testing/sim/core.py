@@ -11,10 +11,12 @@ from typing import Final, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from pawlflow.engine import outcomes
 from pawlflow.engine.actions import (
     Accepted,
     Action,
     Append,
+    Forward,
     Load,
     Notify,
     Publish,
@@ -27,6 +29,7 @@ from pawlflow.engine.actions import (
 )
 from pawlflow.engine.cells import Hot
 from pawlflow.engine.drivers import SAFETY_MS, Engine
+from pawlflow.engine.places import mail_of
 from pawlflow.engine.shard import FULL_RETRY_MS, Limits, Shards
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId
@@ -97,14 +100,32 @@ class Core:
             limits=Limits(knobs["turns"], knobs["bytes"], STEPPING_S),
             buggify=lambda site: self.world.faults.fires(f"buggify.{site}", self.where()),
         )
-        if knobs["patience"]:
-            self.shards.took_over = host.clock.now()
+        self.know(heads)
         self.queue: deque[StoreAction] = deque()
         self.busy = False
         self.scheduled = False
         self.timer = 0  # the number of the timer that counts
         self.answers: dict[int, Answer] = {}
         self.tokens = 0
+
+    def is_ready_for(self, shards: Sequence[int]) -> bool:
+        """May it gain these? What it holds of them it has lost, and nothing may be under way."""
+        if self.busy or self.queue or self.shards.staging is not None:
+            return False
+        outcomes.lose(self.shards, shards, "they are claimed again")
+        return True
+
+    def gain(self, heads: Sequence[ShardHead]) -> None:
+        """Shards more."""
+        outcomes.gain(self.shards, heads)
+        self.know(heads)
+        self.kick()
+
+    def know(self, heads: Sequence[ShardHead]) -> None:
+        """Of these shards, attempts may have gone down with another engine."""
+        if self.bench.setup.knobs["patience"]:
+            since = self.host.clock.now()
+            self.shards.took_over |= {head.shard: since for head in heads}
 
     def where(self) -> str:
         """Node and place in its journals: a name that stays when something before it goes."""
@@ -196,6 +217,8 @@ class Core:
                 self.publish(action)
             case Reply():
                 self.reply(action)
+            case Forward():
+                self.forward(action)
             case Notify():
                 pass
             case Stopped():
@@ -221,6 +244,14 @@ class Core:
         answer(action.outcome)
         if self.world.faults.fires("crash.reply", self.where()):
             self.host.crash("after an answer")
+
+    def forward(self, action: Forward) -> None:
+        """Another node owns it: a caller asks again there, anything else goes by mail."""
+        if action.token is None:
+            self.bench.store.post(self.host.name, mail_of(action.cell, action.input))
+        else:
+            refused = Rejected("shard.elsewhere", "another node owns it now")
+            self.reply(Reply(action.token, refused))
 
     # The store
 

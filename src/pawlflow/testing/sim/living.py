@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from pawlflow.engine.shard import Shards
-from pawlflow.kernel.snapshot import derived, state_bytes
+from pawlflow.kernel.snapshot import state_bytes
 from pawlflow.kernel.state import Instance
 from pawlflow.store.port import Address
+from pawlflow.testing.sim.derived import derived
 from pawlflow.testing.sim.monitors import Monitors
 from pawlflow.testing.sim.setup import Setup
 

@@ -200,7 +200,7 @@ def put_aside_nowhere() -> list[Change]:
 
 def cache_without_bound() -> list[Change]:
     """The least recently used cell stays."""
-    return [(cells.Hot, "trim", lambda _: 0)]
+    return [(cells.Hot, "trim", lambda _: None)]
 
 
 def snapshot_of_next_turn() -> list[Change]:

@@ -66,6 +66,7 @@ KNOBS: Final[dict[str, tuple[int, ...]]] = {
     "waiting": (8, 200_000),
     "slow_ms": (1, 5, 60),
     "patience": (0, 1),  # attempts that went down with their engine get their time again
+    "gains": (0, 1),  # a node with an engine gives that the shards it claims, instead of another
 }
 PATCHED: Final = {  # wherever in the engine a module has this name
     "mail_page": "MAIL_PAGE",
