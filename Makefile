@@ -25,6 +25,7 @@ DEV_SELF := $(VENV)/.self-$(ID)
 DEMO_DEPS := $(DEMO)/.deps-$(ID)
 DEMO_SELF := $(DEMO)/.self-$(ID)
 PEER_DEPS := $(PEERS)/.deps-$(ID)
+NODE_PEERS := $(CACHE)/peers
 SOURCES := $(shell find src -name '*.py')
 
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
@@ -34,6 +35,7 @@ export MYPY_CACHE_DIR := $(CACHE)/mypy
 export RUFF_CACHE_DIR := $(CACHE)/ruff
 export COVERAGE_FILE := $(CACHE)/coverage/data
 export BENCH_PEER := $(TOP)$(PEERS)/bin/python
+export BENCH_PEERS := $(NODE_PEERS)
 export BENCH_OUT := $(if $(WORK),$(WORK)bench,$(CURDIR)/bench/out)
 PYTEST := -m pytest -o cache_dir="$(CACHE)/pytest"
 
@@ -76,10 +78,10 @@ test: $(DEV_SELF) ## all tests but the slow ones, with the coverage gates
 docs: $(DEV_SELF) ## build the documentation as a site, in site/; it needs no network
 	$(PY) docs/build.py "$(SITE)"
 
-bench: $(DEV_SELF) $(PEER_DEPS) ## measure, beside DBOS; bench/README.md says how to read the figures
+bench: $(DEV_SELF) $(PEER_DEPS) $(NODE_PEERS)/.deps ## measure, beside others; bench/README.md says how to read the figures
 	$(PY) -m bench
 
-peers: $(PEER_DEPS) ## install the engine we are measured against, in .venv-bench
+peers: $(PEER_DEPS) $(NODE_PEERS)/.deps ## install the engines we are measured against, in .venv-bench and .cache
 	@echo 'Ready: $(BENCH_PEER)'
 
 nightly: HYPOTHESIS_PROFILE = nightly
@@ -128,4 +130,12 @@ $(PEER_DEPS): requirements/peers.txt | _python
 	@echo 'Installing the peers (once, a few seconds) ...'
 	@$(PYTHON) -m venv --clear "$(PEERS)"
 	@"$(PEERS)/bin/python" $(PIP) install --require-hashes -r requirements/peers.txt
+	@touch "$@"
+
+# Its scripts are not run: one of them would tell of the installation.
+$(NODE_PEERS)/.deps: bench/peers/package.json
+	@rm -rf "$(NODE_PEERS)" && mkdir -p "$(NODE_PEERS)" && cp bench/peers/package.json "$(NODE_PEERS)/"
+	@if command -v npm >/dev/null; then \
+	npm install --prefix "$(NODE_PEERS)" --ignore-scripts --no-package-lock --no-audit --no-fund --loglevel=error >/dev/null; \
+	else echo 'Restate is left out: npm is not installed'; fi
 	@touch "$@"

@@ -6,6 +6,7 @@ A line is one measurement as a program prints it: a JSON object with `engine` an
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,6 +19,8 @@ HERE: Final = Path(__file__).parent
 OUT: Final = Path(os.environ.get("BENCH_OUT") or HERE / "out")
 PEER: Final = Path(os.environ.get("BENCH_PEER") or HERE.parent / ".venv-bench" / "bin" / "python")
 FOLDER: Final = "/var/tmp"  # by convention a disk, where /tmp may be memory
+NODE_PEERS: Final = Path(os.environ.get("BENCH_PEERS") or HERE.parent / ".cache" / "peers")
+SECONDS_MAX: Final = 900
 PEER_SECONDS_MAX: Final = 120
 
 Line = dict[str, Any]
@@ -32,6 +35,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     limit: float
     bound: Literal["at least", "at most"]
     unit: str = ""
+    calm: bool = True  # else a limit that is passed proves nothing
 
     @property
     def ok(self) -> bool:
@@ -39,6 +43,13 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         if self.bound == "at least":
             return self.measured >= self.limit
         return self.measured <= self.limit
+
+    @property
+    def verdict(self) -> Literal["pass", "FAIL", "void"]:
+        """The same in a word."""
+        if self.ok:
+            return "pass"
+        return "FAIL" if self.calm else "void"
 
 
 class PeerMissingError(Exception):
@@ -59,22 +70,43 @@ def best_of_each(times: int, measures: Mapping[str, Measure], *, least: str) -> 
     return {name: min((line[name] for line in rounds), key=by(least)) for name in measures}
 
 
+def ours(module: str, mode: str, **options: object) -> Line:
+    """One measurement by a process of its own; in_flight=8 becomes --in-flight 8."""
+    return run_for_line(
+        [sys.executable, "-m", f"bench.{module}", mode, *words(options)], SECONDS_MAX
+    )
+
+
 def by(field: str) -> Callable[[Line], float]:
     """Order lines by a field."""
     return lambda line: float(line[field])
 
 
 def peer(script: str, mode: str, **options: object) -> Line:
-    """One run of a peer's script by its own interpreter; in_flight=8 becomes --in-flight 8."""
+    """One run of a peer's script by its own interpreter."""
     if not PEER.exists():
         raise PeerMissingError(f"there is no {PEER}; `make peers` makes it")
-    command = [str(PEER), str(HERE / "peers" / f"{script}.py"), mode]
-    for name, value in options.items():
-        command += [f"--{name.replace('_', '-')}", str(value)]
-    ran = subprocess.run(
-        command, check=True, text=True, stdout=subprocess.PIPE, timeout=PEER_SECONDS_MAX
-    )
-    (line,) = read_lines(ran.stdout)
+    path = HERE / "peers" / f"{script}.py"
+    return run_for_line([str(PEER), str(path), mode, *words(options)], PEER_SECONDS_MAX)
+
+
+def words(options: Mapping[str, object]) -> list[str]:
+    """Options as a command line has them."""
+    pairs = [(f"--{name.replace('_', '-')}", str(value)) for name, value in options.items()]
+    return [word for pair in pairs for word in pair]
+
+
+def run_for_line(command: list[str], seconds_max: float) -> Line:
+    """The one line that a program prints."""
+    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as ran:
+        try:
+            said, _ = ran.communicate(timeout=seconds_max)
+        except BaseException:
+            ran.terminate()  # not killed: it ends what it started itself
+            raise
+    if ran.returncode:
+        raise subprocess.CalledProcessError(ran.returncode, command)
+    (line,) = read_lines(said)
     return line
 
 
@@ -104,7 +136,7 @@ def show_gates(gates: Iterable[Gate]) -> None:
 def gate_row(gate: Gate) -> tuple[str, str, str, str]:
     """One promise in words."""
     measured = f"{number(gate.measured)} {gate.unit}".rstrip()
-    return gate.name, measured, f"{gate.bound} {number(gate.limit)}", "pass" if gate.ok else "FAIL"
+    return gate.name, measured, f"{gate.bound} {number(gate.limit)}", gate.verdict
 
 
 def number(value: float) -> str:
@@ -114,12 +146,22 @@ def number(value: float) -> str:
 
 def failed(gates: Iterable[Gate]) -> list[str]:
     """The names of the promises that were not kept."""
-    return [gate.name for gate in gates if not gate.ok]
+    return [gate.name for gate in gates if gate.verdict == "FAIL"]
+
+
+def at_least(name: str, measured: float, limit: float, unit: str, *, calm: bool = True) -> Gate:
+    """A promise from below."""
+    return Gate(name=name, measured=measured, limit=limit, bound="at least", unit=unit, calm=calm)
+
+
+def at_most(name: str, measured: float, limit: float, unit: str, *, calm: bool = True) -> Gate:
+    """A promise from above."""
+    return Gate(name=name, measured=measured, limit=limit, bound="at most", unit=unit, calm=calm)
 
 
 def write_report(name: str, gates: list[Gate], lines: list[Line]) -> Path:
     """Keep gates and lines for other programs: OUT/NAME.json."""
-    judged = [{**msgspec.to_builtins(gate), "ok": gate.ok} for gate in gates]
+    judged = [{**msgspec.to_builtins(gate), "verdict": gate.verdict} for gate in gates]
     OUT.mkdir(parents=True, exist_ok=True)
     path = OUT / f"{name}.json"
     body = {**circumstances(), "gates": judged, "lines": lines}

@@ -1,6 +1,7 @@
 """Many parked instances: memory, waking one, restart with work in flight, and an engine at rest.
 
-python -m bench.parked [parked|restart|idle] [--instances N]
+python -m bench.parked [parked|restart|idle] [--instances N] [--kind gate|wait|call] [--db URL]
+On a new SQLite file, or on a store that is there and where nothing has run yet.
 """
 
 import argparse
@@ -15,9 +16,13 @@ from statistics import median
 from time import perf_counter
 from typing import Any, Final
 
+import psycopg
+
 from bench.judge import FOLDER, Line
 from pawlflow.embedded import Pawl
 from pawlflow.files import load_path
+from pawlflow.hosting import Hosted
+from pawlflow.nodes import Node
 
 WAITING: Final = """
 apiVersion: pawl.dev/v1
@@ -44,6 +49,7 @@ spec:
     - {name: work, run: work}
 """
 AT_ONCE: Final = 2_000
+REST: Final = ("pawl rests", "pawl has rested")  # said to a server's log
 
 
 def main(arguments: list[str]) -> int:
@@ -53,11 +59,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("mode", choices=("parked", "restart", "idle"))
     parser.add_argument("--instances", type=int, default=100_000)
-    parser.add_argument("--kind", choices=("gate", "wait"), default="gate")
+    parser.add_argument("--kind", choices=("gate", "wait", "call"), help="what they wait for")
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--folder", default=FOLDER)
+    parser.add_argument("--node", choices=("alone", "shared"), default="alone", help="of idle")
+    parser.add_argument("--folder", default=FOLDER, help="where a SQLite file is made")
+    parser.add_argument("--db", metavar="URL", help="another store, where nothing has run yet")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        options.url = options.db or f"sqlite:///{folder}/pawl.db"
         line = asyncio.run(MODES[options.mode](options, Path(folder)))
     print(json.dumps({"engine": "pawl", "mode": options.mode, **line}))
     return 0
@@ -70,7 +79,7 @@ def workflow_in(folder: Path, text: str) -> Any:
     return workflow
 
 
-async def start_many(pawl: Pawl, workflow: Any, count: int) -> None:
+async def start_many(pawl: Hosted, workflow: Any, count: int) -> None:
     """Start so many, a few thousand at a time."""
     left = count
 
@@ -91,8 +100,8 @@ def resident_mb() -> float:
 
 async def parked(options: argparse.Namespace, folder: Path) -> Line:
     """Park instances, see what they cost in memory, and wake some."""
-    workflow = workflow_in(folder, SLEEPING if options.kind == "gate" else WAITING)
-    async with Pawl(f"sqlite:///{folder}/pawl.db") as pawl:
+    workflow = workflow_in(folder, WAITING if options.kind == "wait" else SLEEPING)
+    async with Pawl(options.url) as pawl:
         await start_many(pawl, workflow, 10_000)
         gc.collect()
         before = resident_mb()
@@ -104,10 +113,10 @@ async def parked(options: argparse.Namespace, folder: Path) -> Line:
         took = []
         for number in range(0, options.instances, max(1, options.instances // 50)):
             asked = perf_counter()
-            if options.kind == "gate":
-                await pawl.approve(f"p-{number}", "gate", by="ann", role="Lead")
-            else:
+            if options.kind == "wait":
                 await pawl.signal(f"p-{number}", "go", {})
+            else:
+                await pawl.approve(f"p-{number}", "gate", by="ann", role="Lead")
             await pawl.run(f"p-{number}").result()
             took.append(1_000 * (perf_counter() - asked))
     return {
@@ -121,33 +130,46 @@ async def parked(options: argparse.Namespace, folder: Path) -> Line:
 
 async def restart(options: argparse.Namespace, folder: Path) -> Line:
     """Leave with work in flight, come back, and see how soon something new is durable."""
-    workflow = workflow_in(folder, BUSY)
-    url = f"sqlite:///{folder}/pawl.db"
+    texts = {"gate": SLEEPING, "wait": WAITING, "call": BUSY}
+    workflow = workflow_in(folder, texts[options.kind or "call"])
     held = asyncio.Event()
 
     async def work() -> None:
         await held.wait()
 
-    async with Pawl(url, concurrency=100) as pawl:
+    async with Pawl(options.url, concurrency=100) as pawl:
         pawl.effect("work")(work)
-        await start_many(pawl, workflow, options.instances)
+        began = perf_counter()
+        async for started in pawl.starting(
+            workflow, ((f"p-{n}", None) for n in range(options.instances))
+        ):
+            assert started.error is None, started.error
+        starts_per_s = options.instances / (perf_counter() - began)
     gc.collect()
     began = perf_counter()
-    async with Pawl(url, concurrency=100) as again:
+    async with Pawl(options.url, concurrency=100) as again:
         again.effect("work")(work)
         await again.start(workflow, id="new")
         first = perf_counter() - began
+        calls = options.instances if options.kind in (None, "call") else 0
         line, jobs = again.runner.line, again.runner.jobs
-        while len(line) + line.missing + len(jobs) < options.instances:  # noqa: ASYNC110
+        while len(line) + line.missing + len(jobs) < calls:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         offered = perf_counter() - began
-    return {"instances": options.instances, "first_commit_s": first, "all_offered_s": offered}
+    return {
+        "instances": options.instances,
+        "kind": options.kind or "call",
+        "starts_per_s": starts_per_s,
+        "first_commit_s": first,
+        "all_offered_s": offered,
+    }
 
 
 async def idle(options: argparse.Namespace, folder: Path) -> Line:
     """Count the statements of an engine that has nothing to do."""
     workflow = workflow_in(folder, WAITING)
-    async with Pawl(f"sqlite:///{folder}/pawl.db") as pawl:
+    made = Node(options.url) if options.node == "shared" else Pawl(options.url)
+    async with made as pawl:
         await start_many(pawl, workflow, 100)
         await asyncio.sleep(0.2)
         statements: list[str] = []
@@ -156,9 +178,21 @@ async def idle(options: argparse.Namespace, folder: Path) -> Line:
             statements.append(sql)
             return True
 
+        if options.db:
+            await rest_between_marks(options)
+            return {"seconds": options.seconds, "kind": options.node}
         pawl.store._db.exec_trace = seen  # noqa: SLF001
         await asyncio.sleep(options.seconds)
     return {"seconds": options.seconds, "statements": len(statements)}
+
+
+async def rest_between_marks(options: argparse.Namespace) -> None:
+    """A server counts for itself: between two marks in its log."""
+    with psycopg.connect(options.db.partition("?")[0], autocommit=True) as db:
+        db.execute("SET log_statement = 'all'")
+        db.execute(f"SELECT '{REST[0]}'")
+        await asyncio.sleep(options.seconds)
+        db.execute(f"SELECT '{REST[1]}'")
 
 
 MODES: Final = {"parked": parked, "restart": restart, "idle": idle}

@@ -15,9 +15,12 @@ from bench.judge import (
     Line,
     Measure,
     PeerMissingError,
+    at_least,
+    at_most,
     best_of,
     best_of_each,
     failed,
+    ours,
     peer,
     read_lines,
     show_gates,
@@ -26,7 +29,6 @@ from bench.judge import (
 from bench.plot import Chart, write_bars
 from bench.timing import ROUNDS
 
-SECONDS_MAX: Final = 900
 IN_FLIGHT: Final = (1, 10, 100, 1_000)
 STEPS: Final = 3
 TURNS: Final = 4  # of a workflow of three steps
@@ -48,18 +50,6 @@ def main(arguments: list[str]) -> int:
     missed = failed(gates)
     print(f"not kept: {', '.join(missed)}" if missed else "every promise is kept")
     return 1 if options.gate and missed else 0
-
-
-def ours(module: str, mode: str, **options: object) -> Line:
-    """One measurement by a process of its own."""
-    command = [sys.executable, "-m", f"bench.{module}", mode]
-    for name, value in options.items():
-        command += [f"--{name.replace('_', '-')}", str(value)]
-    ran = subprocess.run(
-        command, check=True, text=True, stdout=subprocess.PIPE, timeout=SECONDS_MAX
-    )
-    (line,) = read_lines(ran.stdout)
-    return line
 
 
 def judge_speed(rounds: int, lines: list[Line]) -> list[Gate]:
@@ -157,16 +147,6 @@ def judge_parked(lines: list[Line], *, quick: bool) -> list[Gate]:
         at_most(f"restart with {flying:,} in flight", float(back["first_commit_s"]), 3, "s"),
         at_most("statements of an engine at rest", float(rest["statements"]), 0, ""),
     ]
-
-
-def at_least(name: str, measured: float, limit: float, unit: str) -> Gate:
-    """A promise from below."""
-    return Gate(name=name, measured=measured, limit=limit, bound="at least", unit=unit)
-
-
-def at_most(name: str, measured: float, limit: float, unit: str) -> Gate:
-    """A promise from above."""
-    return Gate(name=name, measured=measured, limit=limit, bound="at most", unit=unit)
 
 
 if __name__ == "__main__":

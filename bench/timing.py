@@ -8,7 +8,7 @@ from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Any, Final, Literal
 
 import msgspec
@@ -100,6 +100,14 @@ def work_apart(make: Callable[[], Work], end: Connection) -> None:
 def calibrate() -> float:
     """CPU microseconds for one pass of plain Python: look-ups, sums, small objects."""
     return min(cpu(plain_loop) for _ in range(ROUNDS)) / LOOPS * 1e6
+
+
+def is_calm() -> bool:
+    """Is there a processor for us whenever we want one? Some plain Python tells."""
+    began, spent = perf_counter(), process_time()
+    for _ in range(ROUNDS):
+        plain_loop()
+    return perf_counter() - began <= CALM * (process_time() - spent)
 
 
 def plain_loop() -> int:

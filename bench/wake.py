@@ -19,7 +19,7 @@ from time import perf_counter, process_time
 from typing import Any, Final
 
 from bench.judge import FOLDER, Line
-from bench.timing import CALM, ROUNDS, plain_loop, within
+from bench.timing import ROUNDS, is_calm, within
 from pawlflow.embedded import Pawl
 from pawlflow.model.ids import InstanceId
 from pawlflow.store.port import Address, Head
@@ -97,14 +97,6 @@ def measure(instances: int, folder: Path) -> Line:
         "wake_after_others_ms": evicted,
         "wake_after_restart_ms": restarted,
     }
-
-
-def is_calm() -> bool:
-    """Is there a processor for us whenever we want one? Some plain Python tells."""
-    began, spent = perf_counter(), process_time()
-    for _ in range(ROUNDS):
-        plain_loop()
-    return perf_counter() - began <= CALM * (process_time() - spent)
 
 
 def emitted(many: Connection, few: Connection, matches: int) -> Line:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -79,10 +79,17 @@ def find_postgres() -> Path:
 class Postgres:
     """A cluster of its own: started, stopped, killed and started again at will."""
 
-    def __init__(self, primary: "Postgres | None" = None) -> None:
-        """A new one, or a replica of another."""
+    def __init__(
+        self,
+        primary: "Postgres | None" = None,
+        *,
+        settings: Mapping[str, str] = SETTINGS,
+        above: str | None = None,
+    ) -> None:
+        """A new one, or a replica of another; benches choose their settings and their disk."""
         self.bin = find_postgres()
-        self.folder = Path(tempfile.mkdtemp(prefix="pawl-pg-", dir=tempfile.gettempdir()))
+        self.settings = settings
+        self.folder = Path(tempfile.mkdtemp(prefix="pawl-pg-", dir=above or tempfile.gettempdir()))
         self.who = unprivileged()
         self.bin = reachable(self.bin, self.folder, self.who)
         self.data = self.folder / "data"
@@ -108,7 +115,7 @@ class Postgres:
         words = [self.bin / "initdb", "-D", self.data, "-U", "pawl", "--auth=trust", "-E", "UTF8"]
         self.call([*words, "--locale=C", "--no-sync", "--data-checksums"])
         with (self.data / "postgresql.auto.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in SETTINGS.items())
+            file.writelines(f"{name} = '{value}'\n" for name, value in self.settings.items())
             file.write(f"port = {self.port}\nunix_socket_directories = '{self.folder}'\n")
         hba = self.data / "pg_hba.conf"  # this one role needs its password
         hba.write_text("host all locked 127.0.0.1/32 scram-sha-256\n" + hba.read_text())

@@ -6,7 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from bench import wake
+from bench import judge, parked, services, wake
+from bench import postgres as postgres_bench
 from pawlflow.embedded import Pawl
 
 
@@ -32,6 +33,84 @@ def test_a_small_run_gives_a_line_of_figures(name, arguments, figure, tmp_path, 
     assert line["engine"] == "pawl"
     assert line[figure] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_services_are_measured_alone_and_in_batches(tmp_path, monkeypatch, capsys):
+    """A server, an engine and a worker: every command is checked to be done, once."""
+    monkeypatch.setattr(judge, "OUT", tmp_path / "out")
+    few = ["--workflows", "30", "--in-flight", "10", "--rounds", "1", "--bare", "100"]
+    assert services.main([*few, "--db", "sqlite", "--folder", str(tmp_path)]) == 0
+    lines = judge.read_lines(capsys.readouterr().out)
+    assert [line.get("mode") for line in lines] == [None, "plain", "batched"]
+    assert all(line.get("steps_per_s", line.get("messages_per_s")) > 0 for line in lines)
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize(
+    ("measured", "calm", "gate", "code"),
+    [(5_000, True, True, 0), (4_999, True, True, 1), (4_999, False, True, 0), (1, True, False, 0)],
+)
+def test_steps_over_a_busy_machine_prove_nothing(measured, calm, gate, code):
+    """With --gate, and on a calm machine alone, too few steps a second are a failure."""
+    gates = [services.gate_of("sqlite, batched", measured, services.LIMITS["batched"])]
+    assert services.exit_code(gates, calm=calm, gate=gate) == code
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "figure"),
+    [
+        ("pawl_steps", ["throughput", "--workflows", "6", "--in-flight", "3"], "steps_per_s"),
+        ("parked", ["restart", "--instances", "20", "--kind", "wait"], "first_commit_s"),
+        ("parked", ["idle", "--seconds", "0.1"], "seconds"),
+    ],
+)
+def test_a_bench_runs_on_a_server_too(name, arguments, figure, postgres, capsys):
+    """The same line of figures; the schema is one where nothing has run yet."""
+    bench = import_module(f"bench.{name}")
+
+    code = bench.main([*arguments, "--db", postgres.fresh()])
+
+    line = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert line["engine"] == "pawl"
+    assert line[figure] > 0
+
+
+# Judging
+
+
+@pytest.mark.parametrize(
+    ("measured", "calm", "verdict", "missed"),
+    [
+        (8_000, True, "pass", []),
+        (8_000, False, "pass", []),
+        (7_999, True, "FAIL", ["speed"]),
+        (7_999, False, "void", []),
+    ],
+)
+def test_a_wall_on_a_busy_machine_is_void_unless_it_is_good(measured, calm, verdict, missed):
+    """It neither passes nor fails."""
+    gate = judge.at_least("speed", measured, 8_000, "steps/s", calm=calm)
+
+    assert gate.verdict == verdict
+    assert judge.failed([gate]) == missed
+
+
+@pytest.mark.req("R213")
+def test_statements_at_rest_are_counted_by_the_servers_log():
+    """Those of the engine, between the last two marks, however they were sent."""
+    log = f"""\
+pawl|LOG:  statement: BEGIN
+|LOG:  statement: SELECT '{parked.REST[0]}'
+pawl|LOG:  execute <unnamed>: SELECT 1
+pawl|DETAIL:  parameters: $1 = 'x'
+|LOG:  statement: SELECT 2
+pawl|LOG:  statement: COMMIT
+|LOG:  statement: SELECT '{parked.REST[1]}'
+pawl|LOG:  statement: SELECT 3
+"""
+    assert postgres_bench.asked_at_rest(log) == ["SELECT 1", "COMMIT"]
 
 
 # Waking

@@ -1,5 +1,6 @@
 """docs/journal.md is enough: a reader in another language, written from it, agrees with ours."""
 
+import asyncio
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from pawlflow.model.ids import CellId
 from pawlflow.model.journal import instance_genesis, shard_genesis, turn_hash
 from pawlflow.model.payload import address_of
 from pawlflow.model.records import read
+from pawlflow.projections.archive import Archivist
 from pawlflow.projections.journal_file import (
     DefinitionRecord,
     FrameRecord,
@@ -26,8 +28,10 @@ from pawlflow.projections.journal_file import (
     seal,
     write_journal,
 )
+from pawlflow.testing import Lab
 from pawlflow.testing.journals import verify_file
 from tests.golden_kit import FOLDER
+from tests.testing.lab_kit import workflow
 
 NODE = shutil.which("node")
 READER = FOLDER / "read_journal.mjs"
@@ -130,6 +134,41 @@ def test_another_language_refuses_what_it_does_not_know(turn, code, tmp_path):
     broken = write_journal([seal(0, shard_genesis(0), 1, [(TurnEntry(CELL, turn), sealed)])])
 
     assert refused_elsewhere(broken, tmp_path) == refused_here(broken) == code
+
+
+@pytest.fixture(scope="module")
+def archive() -> bytes:
+    """An instance that shared its commits with others, as an archive."""
+
+    async def play() -> bytes:
+        async with Lab() as lab:
+            lab.add(workflow("w", steps=("name: a, run: x.a", "name: b, run: x.b, dependsOn: [a]")))
+            lab.script("*", "fine")
+            await lab.start_many("w", [(f"i-{number}", {}) for number in range(40)])
+            await lab.idle()
+            head = lab.store.load([("default", "i-7")])["default", "i-7"].head
+            return Archivist(lab.store).archive(head)
+
+    return asyncio.run(play())
+
+
+@pytest.mark.req("R218")
+def test_another_language_reads_an_archive(archive, tmp_path):
+    """The same turns; each is proven to be in a frame of which nothing else is shown."""
+    done = read_elsewhere(written(archive, tmp_path))
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == list(told(archive))
+
+
+@pytest.mark.req("R218")
+@pytest.mark.parametrize("part", [0.1, 0.3, 0.5, 0.7, 0.9, 0.97])
+def test_another_language_finds_what_was_changed_in_an_archive(archive, part, tmp_path):
+    """Wherever a byte changes, both readers refuse the file, and for the same reason."""
+    at = int(len(archive) * part)
+    broken = archive[:at] + bytes([archive[at] ^ 0xFF]) + archive[at + 1 :]
+
+    assert refused_elsewhere(broken, tmp_path) == refused_here(broken)
 
 
 def told(data: bytes) -> Iterator[str]:

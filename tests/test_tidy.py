@@ -49,7 +49,7 @@ ENTRIES = (
 )
 # Machines (spec 002) are decided by the kernel; the shard that will run them is not here yet.
 NOT_WIRED_YET = {
-    *("pawlflow.kernel.machine", "pawlflow.model.types", "pawlflow.projections.inclusion"),
+    *("pawlflow.kernel.machine", "pawlflow.model.types"),
 }
 OUTSIDE = {
     *("asyncio", "time", "datetime", "random", "secrets", "uuid", "os", "socket", "threading"),

@@ -1,7 +1,8 @@
-"""What DBOS costs on SQLite: .venv-bench/bin/python bench/peers/dbos_steps.py MODE [options].
+"""What DBOS costs: .venv-bench/bin/python bench/peers/dbos_steps.py MODE [options].
 
-Run by the peer's own interpreter, so it imports nothing of ours. Each measurement prints one line
-of JSON. The flow is three steps that do nothing; its work is what the engine writes down.
+On a new SQLite file, or with --db URL in a new database of a PostgreSQL server. Run by the peer's
+own interpreter, so it imports nothing of ours. Each measurement prints one line of JSON. The flow
+is three steps that do nothing; its work is what the engine writes down.
 """
 
 import argparse
@@ -14,13 +15,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 from time import perf_counter, process_time, sleep
 from typing import Any, Final
 
+import psycopg
 import sqlalchemy
 from dbos import DBOS
 
@@ -30,6 +32,7 @@ SWEPT: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1000)
 CHILD_SECONDS_MAX: Final = 120
 POLL_SECONDS: Final = 0.005  # of the queue form: how often DBOS looks, and how often we do
 SYNCHRONOUS: Final = ("off", "normal", "full", "extra")
+ABOUT: Final = "select current_setting('server_version'), current_setting('fsync')"
 FOLDER: Final = "/var/tmp"  # by convention a disk, where /tmp may be memory
 
 # One loop for all: asyncio.run would close DBOS's threads, which are its loop's as well.
@@ -44,15 +47,32 @@ def main(arguments: list[str]) -> int:
         options.form = "async"  # steps of one workflow run side by side on an event loop only
     if options.mode == "sweep":
         return sweep(options)
-    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        file = Path(folder, "dbos.sqlite")
-        launch(file, options)
+    with place(options) as url:
+        launch(url, options)
         try:
-            measured = MODES[options.mode](options, file)
+            measured = MODES[options.mode](options, url)
         finally:
             DBOS.destroy(workflow_completion_timeout_sec=10)
     print(json.dumps({**circumstances(options), **measured}), flush=True)
     return 0
+
+
+@contextmanager
+def place(options: argparse.Namespace) -> Iterator[str]:
+    """The URL of a new database: a file, or one of a server that is gone at the end."""
+    if not options.db:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            yield f"sqlite:///{folder}/dbos.sqlite"
+        return
+    url, _, _ = options.db.rpartition("/")
+    with psycopg.connect(options.db, autocommit=True) as db:
+        [(seen["postgres"], seen["fsync"])] = db.execute(ABOUT).fetchall()
+        db.execute("drop database if exists dbos_bench with (force)")
+        db.execute("create database dbos_bench")
+        try:
+            yield f"{url}/dbos_bench"
+        finally:
+            db.execute("drop database dbos_bench with (force)")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -66,6 +86,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--pool", type=int, help="connections of DBOS, which takes 20 by default")
     parser.add_argument("--settings", choices=["wal-full", "default"], default="wal-full")
     parser.add_argument("--folder", default=FOLDER, help="where the database file is made")
+    parser.add_argument("--db", metavar="URL", help="a PostgreSQL server instead of a file")
     parser.add_argument("--seconds", type=float, default=5.0, help="of sweep: each run, about")
     parser.add_argument("--swept", type=int, nargs="+", default=SWEPT, help="of sweep: in flight")
     return parser.parse_args(arguments)
@@ -76,13 +97,17 @@ def circumstances(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "engine": "dbos",
         "version": version("dbos"),
-        "sqlite": sqlite3.sqlite_version,
         "mode": options.mode,
         "form": options.form,
-        "settings": options.settings,
+        **({} if options.db else about_file(options)),
         "pool": options.pool or 20,
         **seen,
     }
+
+
+def about_file(options: argparse.Namespace) -> dict[str, Any]:
+    """What there is to know about SQLite."""
+    return {"sqlite": sqlite3.sqlite_version, "settings": options.settings}
 
 
 # The flow
@@ -145,24 +170,29 @@ async def wide_flow(width: int) -> int:
 # Launching
 
 
-def launch(file: Path, options: argparse.Namespace) -> None:
-    """Start DBOS on this file, in its own settings or in those of the comparison."""
-    durable = options.settings == "wal-full"
-    if durable:
-        connection = sqlite3.connect(file)
-        connection.execute("pragma journal_mode = wal")  # stays with the file
-        connection.close()
-    settle = functools.partial(settle_connection, durable=durable)
-    sqlalchemy.event.listen(sqlalchemy.Engine, "connect", settle)
+def launch(url: str, options: argparse.Namespace) -> None:
+    """Start DBOS there; on a file in its own settings or in those of the comparison."""
+    if not options.db:
+        settle_file(url, durable=options.settings == "wal-full")
     config: dict[str, Any] = {
         "name": "bench-peer",
-        "system_database_url": f"sqlite:///{file}",
+        "system_database_url": url,
         "log_level": "ERROR",
     }
     if options.pool:
         config["sys_db_pool_size"] = options.pool
     DBOS(config=config)
     DBOS.launch()
+
+
+def settle_file(url: str, *, durable: bool) -> None:
+    """The settings of a file, and of each connection to it."""
+    if durable:
+        connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+        connection.execute("pragma journal_mode = wal")  # stays with the file
+        connection.close()
+    settle = functools.partial(settle_connection, durable=durable)
+    sqlalchemy.event.listen(sqlalchemy.Engine, "connect", settle)
 
 
 def settle_connection(connection: sqlite3.Connection, _record: object, *, durable: bool) -> None:
@@ -193,7 +223,7 @@ AWAITED: Final = {"async": async_flow, "async-start": async_start}
 FORMS: Final = (*THREADED, *AWAITED, "queue")
 
 
-def run_all(form: str, numbers: range, in_flight: int, file: Path) -> None:
+def run_all(form: str, numbers: range, in_flight: int, url: str) -> None:
     """Run a workflow for each number, so many in flight."""
     if form in THREADED:
         with ThreadPoolExecutor(in_flight) as pool:
@@ -201,7 +231,7 @@ def run_all(form: str, numbers: range, in_flight: int, file: Path) -> None:
     elif form in AWAITED:
         loop.run_until_complete(run_tasks(AWAITED[form], numbers, in_flight))
     else:
-        run_queue(numbers, in_flight, file)
+        run_queue(numbers, in_flight, url)
 
 
 async def run_tasks(run: Callable[..., Any], numbers: range, in_flight: int) -> None:
@@ -215,28 +245,31 @@ async def run_tasks(run: Callable[..., Any], numbers: range, in_flight: int) -> 
     await asyncio.gather(*[work() for _ in range(in_flight)])
 
 
-def run_queue(numbers: range, in_flight: int, file: Path) -> None:
+def run_queue(numbers: range, in_flight: int, url: str) -> None:
     """A queue of DBOS: one thread fills it, so many workflows run at a time."""
     queue = DBOS.register_queue(
         "bench", worker_concurrency=in_flight, polling_interval_sec=POLL_SECONDS
     )
-    done = count_done(file)
+    done = count_done(url)
     for number in numbers:
         queue.enqueue(flow, number)
-    while count_done(file) < done + len(numbers):
+    while count_done(url) < done + len(numbers):
         sleep(POLL_SECONDS)
 
 
-def count_done(file: Path) -> int:
+def count_done(url: str) -> int:
     """The workflows that ended well."""
-    return count(file, "select count(*) from workflow_status where status = 'SUCCESS'")
+    return count(url, "workflow_status where status = 'SUCCESS'")
 
 
-def count(file: Path, question: str) -> int:
+def count(url: str, rows: str) -> int:
     """One number out of the database, read from outside."""
-    connection = sqlite3.connect(file, timeout=30)
+    if url.startswith("sqlite:///"):
+        connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30)
+    else:
+        connection, rows = psycopg.connect(url), f"dbos.{rows}"
     try:
-        return int(connection.execute(question).fetchone()[0])
+        return int(connection.execute(f"select count(*) from {rows}").fetchone()[0])
     finally:
         connection.close()
 
@@ -244,17 +277,17 @@ def count(file: Path, question: str) -> int:
 # Modes
 
 
-def throughput(options: argparse.Namespace, file: Path) -> dict[str, Any]:
+def throughput(options: argparse.Namespace, url: str) -> dict[str, Any]:
     """So many workflows, so many in flight: steps a second, and the CPU of one workflow."""
     form, in_flight, workflows = options.form, options.in_flight, options.workflows
     warm_up = max(WARM_UP, in_flight)
-    run_all(form, range(warm_up), in_flight, file)
+    run_all(form, range(warm_up), in_flight, url)
     gc.collect()
     gc.freeze()  # as for the engine it is compared with
     begun, cpu_begun = perf_counter(), process_time()
-    run_all(form, range(workflows), in_flight, file)
+    run_all(form, range(workflows), in_flight, url)
     seconds, cpu_seconds = perf_counter() - begun, process_time() - cpu_begun
-    check(file, warm_up + workflows)
+    check(url, warm_up + workflows)
     return {
         "in_flight": in_flight,
         "workflows": workflows,
@@ -265,21 +298,21 @@ def throughput(options: argparse.Namespace, file: Path) -> dict[str, Any]:
     }
 
 
-def check(file: Path, workflows: int) -> None:
+def check(url: str, workflows: int) -> None:
     """All of them ended well, and each step was written down."""
-    steps = count(file, "select count(*) from operation_outputs")
-    assert count_done(file) == workflows, f"{count_done(file)} of {workflows} workflows ended well"
+    steps = count(url, "operation_outputs")
+    assert count_done(url) == workflows, f"{count_done(url)} of {workflows} workflows ended well"
     assert steps == workflows * STEPS, f"{steps} steps were written, not {workflows * STEPS}"
 
 
-def latency(options: argparse.Namespace, file: Path) -> dict[str, Any]:
+def latency(options: argparse.Namespace, url: str) -> dict[str, Any]:
     """One workflow at a time, from the call to its result."""
     form, numbers = options.form, range(WARM_UP + options.workflows)
     if form in THREADED:
         taken = [timed(THREADED[form], number) for number in numbers]
     else:
         taken = loop.run_until_complete(async_timed(AWAITED[form], numbers))
-    check(file, len(numbers))
+    check(url, len(numbers))
     return {"in_flight": 1, "workflows": options.workflows, **spread(taken[WARM_UP:])}
 
 
@@ -300,11 +333,11 @@ async def async_timed(run: Callable[..., Any], numbers: range) -> list[float]:
     return taken
 
 
-def join(options: argparse.Namespace, file: Path) -> dict[str, Any]:
+def join(options: argparse.Namespace, url: str) -> dict[str, Any]:
     """One workflow that starts many steps side by side and waits for all of them."""
     width, rounds = options.width, range(options.workflows + 1)  # the first one warms up
     taken = loop.run_until_complete(async_timed(functools.partial(wide, width), rounds))
-    steps = count(file, "select count(*) from operation_outputs")
+    steps = count(url, "operation_outputs")
     assert steps == len(rounds) * width, f"{steps} steps were written, not {len(rounds) * width}"
     return {"width": width, "workflows": options.workflows, **spread(taken[1:])}
 
@@ -348,6 +381,7 @@ def run_apart(options: argparse.Namespace, in_flight: int, workflows: int) -> st
     command += ["--in-flight", str(in_flight), "--workflows", str(workflows)]
     command += ["--settings", options.settings, "--folder", options.folder]
     command += ["--pool", str(options.pool)] if options.pool else []
+    command += ["--db", options.db] if options.db else []
     said = subprocess.run(
         command, check=True, text=True, stdout=subprocess.PIPE, timeout=CHILD_SECONDS_MAX
     )

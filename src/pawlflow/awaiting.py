@@ -1,25 +1,43 @@
-"""Awaiting: who waits for an instance to change, or to come to its end. Nothing stays of them."""
+"""Awaiting: those who wait until an instance is closed, or has gone on. Nothing stays of them."""
 
 import asyncio
 from typing import Any, TypeVar
 
 from pawlflow.driving import InlineDriver
-from pawlflow.engine.actions import Stopped
-from pawlflow.runs import NOTHING, Closed
-from pawlflow.store.port import Address, Store
-from pawlflow.trouble import NotFound, PawlError
+from pawlflow.engine.actions import Notify, Stopped
+from pawlflow.retaining import gone
+from pawlflow.runs import NOTHING, Closed, closed_by
+from pawlflow.store.port import Address
+from pawlflow.trouble import PawlError
 
 T = TypeVar("T")
+Closing = dict[Address, list[asyncio.Future[Closed]]]
+Changing = dict[Address, list[asyncio.Future[None]]]
 
 
 class Awaiting:
-    """Those who wait, by instance."""
+    """What an engine's host knows of those who wait."""
 
     driver: InlineDriver
-    reader: Store
+    reader: Any
+    closing: Closing
+    changing: Changing
     trouble: Stopped | None
-    closing: dict[Address, list[asyncio.Future[Closed]]]
-    changing: dict[Address, list[asyncio.Future[None]]]
+
+    def wake(self, action: Notify) -> None:
+        """Wake those who wait for these instances."""
+        closing, changing = self.closing, self.changing
+        if not closing and not changing:
+            return
+        for turn in action.turns:
+            address = (turn.cell.tenant, turn.cell.key)
+            if turn.head.closed_at is not None and address in closing:
+                for future in closing.pop(address):
+                    if not future.done():
+                        future.set_result(closed_by(turn.stepped.turn.events[-1]))
+            for changed in changing.pop(address, ()):
+                if not changed.done():
+                    changed.set_result(None)
 
     def wake_all(self, error: PawlError) -> None:
         """Nothing more will come: tell whoever waits for it."""
@@ -46,7 +64,7 @@ class Awaiting:
             if not self.driver.engine.core.knows_open(address):
                 found = self.reader.load([address]).get(address)
                 if found is None:
-                    raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+                    raise gone(self.reader, *address)
                 if found.head.closed_at is not None and not future.done():
                     return Closed(NOTHING)
             async with asyncio.timeout(seconds):

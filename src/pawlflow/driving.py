@@ -1,24 +1,26 @@
 """Driving: when the engine works. It runs on the caller's event loop, and wakes up in time.
 
-With `InlineDriver` so does its store: the lowest latency. `ThreadDriver` gives that a thread: the
-loop never waits for it.
+With `InlineDriver` so does its store: the lowest latency. `SendingDriver` is the same for a store
+on a server: the loop goes on while that commits. `ThreadDriver` gives the store a thread: the loop
+never waits for it.
 """
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar, cast, runtime_checkable
 
-from pawlflow.engine.actions import Accepted, Reply
+from pawlflow.engine.actions import Accepted, Append, Reply
 from pawlflow.engine.drivers import SAFETY_MS, Engine, StoreAction
 from pawlflow.engine.places import shard_of_address
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
-from pawlflow.store.port import Address
+from pawlflow.store.port import Address, Batch, Mail, StoreError
 
 T = TypeVar("T")
 Answer = asyncio.Future[Accepted | Rejected]
@@ -119,6 +121,113 @@ class InlineDriver:
         self.scheduled = self.timer = None
 
 
+class Appending(Protocol):
+    """A batch that a server is making durable."""
+
+    def fileno(self) -> int:
+        """What becomes readable when there is news."""
+        ...
+
+    def answered(self) -> bool:
+        """Is the outcome known? Waits for nothing."""
+        ...
+
+    def end(self) -> None:
+        """Wait for the outcome. Raises what `Store.append` raises."""
+        ...
+
+
+@runtime_checkable
+class Sends(Protocol):
+    """A store that does not have to be waited for."""
+
+    def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> Appending:
+        """Begin to append; `noticed` hears of an answer that another had to wait for."""
+        ...
+
+
+class SendingDriver(InlineDriver):
+    """The engine on an event loop, and the loop goes on while a server commits.
+
+    One connection, one thing at a time: what else is asked of the store waits its turn.
+    """
+
+    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(engine, loop)
+        self.store = cast("Sends", engine.store)
+        self.sent: Appending | None = None
+        self.watched = -1  # the descriptor that the loop looks at
+        self.mail: Sequence[Mail] = ()  # in what was sent
+        self.asked: deque[StoreAction] = deque()
+        engine.carry = self.carry
+
+    def carry(self, action: StoreAction) -> None:
+        """Do what is asked of the store, or line it up."""
+        if self.sent is not None:
+            self.asked.append(action)
+        elif isinstance(action, Append):
+            self.send(action.batch)
+        else:
+            self.engine.ask(action)()
+
+    def send(self, batch: Batch) -> None:
+        """Let the server begin; a batch that cannot even be sent has its outcome now."""
+        try:
+            self.sent = self.store.append_begin(batch, self.noticed)
+        except StoreError as error:
+            self.engine.core.appended(error, self.engine.clock.now())
+        else:
+            self.mail = batch.mail
+            self.watched = self.sent.fileno()
+            self.loop.add_reader(self.watched, self.look)
+
+    def look(self) -> None:
+        """The server said something; if it was the outcome, go on at once."""
+        if self.sent is not None and self.sent.answered():
+            self.settle()
+            if self.scheduled is not None:
+                self.scheduled.cancel()
+            self.run()
+
+    def noticed(self) -> None:
+        """Somebody used the store beside the engine, so nothing more will come to look at."""
+        self.loop.call_soon(self.look)
+
+    def settle(self) -> None:
+        """Tell the core what became of the batch, then do what was asked meanwhile."""
+        assert self.sent is not None
+        sent, self.sent = self.sent, None
+        self.loop.remove_reader(self.watched)
+        self.engine.guarded(partial(self.tell_outcome, sent))
+        while self.asked and self.sent is None:
+            self.engine.guarded(partial(self.carry, self.asked.popleft()))
+
+    def tell_outcome(self, sent: Appending) -> None:
+        """A commit that is over, well or not."""
+        error: StoreError | None = None
+        try:
+            sent.end()
+        except StoreError as trouble:
+            error = trouble
+        if error is None and self.mail:
+            self.engine.mailed(self.mail)
+        self.engine.core.appended(error, self.engine.clock.now())
+
+    async def ask(self, work: Callable[[], T]) -> T:
+        """Have something done with the store, once the core knows what became of its batch."""
+        if self.sent is not None:
+            self.settle()
+            self.kick()
+        return work()
+
+    async def close(self) -> None:
+        """Finish what was handed in, then stop."""
+        await super().close()
+        self.asked.clear()
+        if self.sent is not None:
+            self.settle()
+
+
 class ThreadDriver(InlineDriver):
     """The engine on the event loop and its store on a thread: nobody waits for an fsync.
 
@@ -175,3 +284,10 @@ class ThreadDriver(InlineDriver):
 def fail(error: Exception) -> None:
     """Let the loop see what broke on the thread."""
     raise error
+
+
+def driver_of(kind: str, store: object) -> type[InlineDriver]:
+    """The driver of this name for a store."""
+    if kind == "thread":
+        return ThreadDriver
+    return SendingDriver if isinstance(store, Sends) else InlineDriver

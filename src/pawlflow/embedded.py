@@ -4,6 +4,7 @@ A store, the shards it owns, and the functions that carry out effects. Leaving i
 entering it again goes on with everything that was in flight.
 """
 
+from pathlib import Path
 from typing import Literal
 
 from pawlflow.app import DEFAULT_URL
@@ -32,6 +33,8 @@ class Pawl(Hosted):
         processes: int | None = None,
         nats: Given = None,
         read_models: bool = False,
+        retention: bool | None = None,
+        archive: str | Path | None = None,
     ) -> BlockingPawl:
         """The same for programs without an event loop: `with Pawl.blocking(...) as pawl: ...`."""
         made = Pawl(
@@ -45,5 +48,7 @@ class Pawl(Hosted):
             processes=processes,
             nats=nats,
             read_models=read_models,
+            retention=retention,
+            archive=archive,
         )
         return BlockingPawl(made)

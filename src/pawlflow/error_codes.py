@@ -165,6 +165,34 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "An id may have 1 to 128 letters, digits, and . _ : or -",
         "Choose an id of that form.",
     ),
+    "instance.removed": (
+        "The instance was removed: it was closed for as long as its workflow's retention says.",
+        "If it was archived, `pawl journal show FILE` tells its story. The id may be used again.",
+    ),
+    "archive.failed": (
+        "The archive of an instance could not be written, so the instance was not removed.",
+        "Make room, or give the folder of PAWL_ARCHIVE or --archive to whoever runs the engine.",
+    ),
+    "archive.open": (
+        "The instance is not closed: its archive would be half a story.",
+        "Archive it once it is over.",
+    ),
+    "retention.kept": (
+        "The instance may not be removed: its time is not over, it is put aside, or has gone on.",
+        "Nothing; it is looked at again. `pawl dlq` tells of those that are put aside.",
+    ),
+    "retention.over": (
+        "The instance was removed: it was closed for as long as its workflow's retention says.",
+        "Nothing: this is the entry of the journal that says so.",
+    ),
+    "journal.bytes": (
+        "Entries of the journal have lost their bytes, and nothing says that they were removed.",
+        "Restore a backup with `pawl restore`.",
+    ),
+    "journal.removed": (
+        "An entry says that an instance was removed, and what is left of it says otherwise.",
+        "Restore a backup with `pawl restore`; if nobody changed the store, report it.",
+    ),
     "journal.damaged": (
         "A turn is not what was written: its hash or a value does not fit.",
         "Run `pawl doctor` to see how much is affected; `pawl restore` brings back a backup.",

@@ -187,6 +187,14 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
         "A frame's content does not give the hash it carries.",
         "The file was changed: restore it from a backup.",
     ),
+    "journal.elsewhere": Explanation(
+        "The archive is of another store, or of a store that has lost what it was made of.",
+        "Hold it against the store it came from; by itself it is as good as it says.",
+    ),
+    "journal.proof": Explanation(
+        "An entry of an archive is not proven to be in its frame.",
+        "The file was changed: archive the instance again, or restore the file from a backup.",
+    ),
     "journal.truncated": Explanation(
         "The file ends inside a document.",
         "It was not written to its end: export it again.",

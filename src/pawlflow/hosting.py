@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,7 +23,7 @@ from pawlflow.awaiting import Awaiting
 from pawlflow.completing import Completing
 from pawlflow.definition.plan import Plan
 from pawlflow.definition.shape import Workflow
-from pawlflow.driving import InlineDriver, ThreadDriver
+from pawlflow.driving import InlineDriver, driver_of
 from pawlflow.effects.runner import CONCURRENCY, Runner
 from pawlflow.effects.secrets import Secrets
 from pawlflow.endpoints import Endpoints
@@ -40,12 +41,13 @@ from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
 from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
-from pawlflow.runs import Closed, Run, closed_by
+from pawlflow.retaining import Retainer, Retention, gone
+from pawlflow.runs import Run
 from pawlflow.secrets import Source, secrets_of
 from pawlflow.services.gateway import Given, Services
 from pawlflow.starts import Many, Order, Started, key_for, start_all, start_each, start_of
-from pawlflow.store.port import Address, StoreError
-from pawlflow.trouble import NotFound, PawlError
+from pawlflow.store.port import StoreError
+from pawlflow.trouble import PawlError
 
 
 class NotOpen:
@@ -61,7 +63,7 @@ class NotOpen:
 NOT_OPEN: Any = NotOpen()
 
 
-class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
+class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
     """An engine in this process."""
 
     driver: InlineDriver
@@ -70,6 +72,7 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
     checkpoints: Checkpoints
     runner_kind: ClassVar[type[Runner]] = Runner
     alerts_kind: ClassVar[type[Alerts]] = Alerts
+    retainer_kind: ClassVar[type[Retainer]] = Retainer
 
     def __init__(  # noqa: PLR0913  # what may be chosen of an engine
         self,
@@ -84,6 +87,8 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
         processes: int | None = None,
         nats: Given = None,
         read_models: bool = False,
+        retention: bool | None = None,
+        archive: str | Path | None = None,
     ) -> None:
         super().__init__(tenant, by)
         self.url = url
@@ -93,13 +98,13 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
         self.processes = processes  # at most so many for steps with pool="process"
         self.secrets: Secrets = secrets_of(secrets)
         self.driver = self.reader = self.runner = self.clock = self.watched = NOT_OPEN
-        self.closing: dict[Address, list[asyncio.Future[Closed]]] = {}
-        self.changing: dict[Address, list[asyncio.Future[None]]] = {}
-        self.trouble: Stopped | None = None
+        self.closing, self.changing = {}, {}
+        self.trouble = None
         self.ended: Callable[[], object] = lambda: None  # is told when nothing more can happen
         self.services = Services(nats)  # who carries out what no function here does
         self.read_models = read_models  # are the rows of the SQL views kept fresh?
         self.following: ReadModelWorker | None = None
+        self.retention = Retention(retention, archive)  # instances go when their time is over
 
     # Coming and going
 
@@ -143,6 +148,7 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
             raise
         self.watched.know(self.tenant)
         self.driver.poke()
+        self.retention.begin(self.new_retainer)
         return self
 
     async def close(self) -> None:
@@ -154,6 +160,7 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
             self.pokes.close()
         if self.publishing is not None:
             await asyncio.wait([self.publishing])
+        await self.retention.close()
         await self.services.close()
         await self.runner.close()
         await self.registry.close()
@@ -213,8 +220,13 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
 
     def new_driver(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> InlineDriver:
         """Who says when the engine works."""
-        made = InlineDriver if self.driver_kind == "inline" else ThreadDriver
-        return made(engine, loop)
+        return driver_of(self.driver_kind, self.store)(engine, loop)
+
+    def new_retainer(self) -> Retainer:
+        """Who lets instances go when their time is over."""
+        apart = self.driver_kind == "thread"  # then nobody on the loop waits for a disk
+        reader = second_handle(self.reader) if apart else self.reader
+        return self.retainer_kind(reader, self.driver, self.clock, apart=apart)
 
     def poked(self) -> None:
         """Another process says that there is mail."""
@@ -309,7 +321,7 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
         whose = Tenant(tenant or self.tenant)
         key = InstanceId(id)
         if not self.reader.load([(whose, key)]):
-            raise NotFound("instance.unknown", f"no instance {id!r}")
+            raise gone(self.reader, whose, key)
         return Run(self, whose, key)
 
     # What the engine tells
@@ -340,19 +352,9 @@ class Hosted(Library, Endpoints, Acts, Awaiting, Completing, Operations):
 
     def notify(self, action: Notify) -> None:
         """Wake those who wait for an instance."""
-        closing, changing = self.closing, self.changing
         self.checkpoints.notice(action)
-        if not closing and not changing:
-            return
-        for turn in action.turns:
-            address = (turn.cell.tenant, turn.cell.key)
-            if turn.head.closed_at is not None and address in closing:
-                for future in closing.pop(address):
-                    if not future.done():
-                        future.set_result(closed_by(turn.stepped.turn.events[-1]))
-            for changed in changing.pop(address, ()):
-                if not changed.done():
-                    changed.set_result(None)
+        self.retention.notice(action)
+        self.wake(action)
 
     def stopped(self, action: Stopped) -> None:
         """The store failed: whoever waits is told."""

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from pawlflow.bus.port import Bus, BusFacts, Consumer, Echo
-from pawlflow.services import protocol
+from pawlflow.services import batches, protocol
+from pawlflow.worker_hearing import batch_consumer
 from pawlflow.worker_jobs import ACK_S
 
 
@@ -22,10 +23,14 @@ async def health_of(bus: Bus) -> BusHealth:
     facts = await bus.facts()
     if not facts.streams:
         return BusHealth(facts, {}, {})
-    wanted = (protocol.commands_stream(()), protocol.COMPLETIONS, protocol.DEAD_LETTERS)
+    kept = (batches.BATCHES, protocol.COMPLETIONS, protocol.DEAD_LETTERS)
+    wanted = (protocol.commands_stream(()), *kept)
     streams = {each.name: await bus.stream_echo(each) for each in wanted}
     services = [service_consumer(*each) for each in await bus.consumers(protocol.COMMANDS)]
-    consumers = {each.name: await bus.consumer_echo(each) for each in (protocol.INTAKE, *services)}
+    ours = (protocol.INTAKE, batches.INTAKE, *services)
+    consumers = {each.name: await bus.consumer_echo(each) for each in ours}
+    for name, _, _ in await bus.consumers(batches.BATCHES.name):
+        consumers[f"{name}, batches"] = await bus.consumer_echo(batch_consumer(name))
     return BusHealth(facts, streams, consumers)
 
 

@@ -5,9 +5,12 @@ and pays nothing. Names, numbers and codes are told, never a payload.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Final, cast
 
+from pawlflow.driving import Appending, Sends
 from pawlflow.engine.actions import Committed, Notify, Publish, Stopped
 from pawlflow.engine.clock import Clock
 from pawlflow.engine.drivers import Outside
@@ -49,18 +52,31 @@ class ToldStore:
 
     def append(self, batch: Batch) -> None:
         """A commit: how much, and how long it took."""
+        with self.flushing(batch, self.clock.stopwatch()):
+            self.store.append(batch)
+
+    def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> "ToldAppending":
+        """The same, where nobody waits for it."""
         began = self.clock.stopwatch()
+        with self.flushing(batch, began, over=False):
+            sent = cast("Sends", self.store).append_begin(batch, noticed)
+        return ToldAppending(sent, partial(self.flushing, batch, began))
+
+    @contextmanager
+    def flushing(self, batch: Batch, began: float, *, over: bool = True) -> Iterator[None]:
+        """A part of a commit, told if it fails, and if it is over."""
         entries = [entry for frame in batch.frames for entry in frame.entries]
         size = sum(len(entry.data) + len(entry.beside) for entry in entries)
         counts = {"frames": len(batch.frames), "turns": len(entries), "bytes": size}
         try:
-            self.store.append(batch)
+            yield
         except StoreError as error:
             took = self.took_ms(began)
             tell(logging.WARNING, "flush.failed", **counts, code=error.code, took_ms=took)
             raise
-        mailed = {"mail": len(batch.mail), "taken": len(batch.taken)}
-        tell(logging.INFO, "shard.flushed", **counts, **mailed, took_ms=self.took_ms(began))
+        if over:
+            mailed = {"mail": len(batch.mail), "taken": len(batch.taken)}
+            tell(logging.INFO, "shard.flushed", **counts, **mailed, took_ms=self.took_ms(began))
 
     def load(self, cells: Sequence[Address]) -> dict[Address, CellImage]:
         """Cells that are read, and how many turns each needed."""
@@ -99,6 +115,29 @@ class ToldStore:
     def took_ms(self, began: float) -> float:
         """Milliseconds since."""
         return round((self.clock.stopwatch() - began) * 1000, 2)
+
+
+class ToldAppending:
+    """A commit under way, told when it is over."""
+
+    def __init__(
+        self, sent: Appending, flushing: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.sent = sent
+        self.flushing = flushing
+
+    def fileno(self) -> int:
+        """What becomes readable when there is news."""
+        return self.sent.fileno()
+
+    def answered(self) -> bool:
+        """Is the outcome known?"""
+        return self.sent.answered()
+
+    def end(self) -> None:
+        """Wait for the outcome."""
+        with self.flushing():
+            self.sent.end()
 
 
 class ToldOutside:

@@ -25,6 +25,7 @@ from pawlflow.services import protocol
 from pawlflow.services.gateway import Nats as Nats
 from pawlflow.services.signing import ExecutorKey, Said, sign
 from pawlflow.store.postgres_url import is_postgres
+from pawlflow.worker_hearing import Hearing
 from pawlflow.worker_jobs import Jobs
 from pawlflow.worker_memory import Memory, SqliteMemory
 
@@ -44,7 +45,8 @@ class Worker:
 
     `nats` is a URL (default: PAWL_NATS), or a client of nats-py; `memory` a SQLite file that all
     workers of the service on this machine share, or `postgresql://...` for those on several; `key`
-    an executor's key (default: PAWL_EXECUTOR_KEY), with which completions are signed.
+    an executor's key (default: PAWL_EXECUTOR_KEY), with which completions are signed. At most
+    `concurrency` functions run at a time. With `batches=False` commands come one by one.
     """
 
     def __init__(
@@ -55,14 +57,16 @@ class Worker:
         memory: str | None = None,
         key: str | None = None,
         concurrency: int = 100,
+        batches: bool = True,
     ) -> None:
         self.nats = nats or os.environ.get(NATS) or NOWHERE
         self.service = service
         self.memory_url = memory or f"sqlite:///.pawl/worker-{service}.db"
         self.key = key_of(key)
         self.concurrency = concurrency
+        self.batches = batches
         self.executors: dict[str, Executor] = {}
-        self.jobs: Jobs | None = None
+        self.hearing: Hearing | None = None
 
     def command(self, subject: str) -> Callable[[F], F]:
         """Let a function carry out a command: `@worker.command("refdata.v1.party.save")`."""
@@ -90,17 +94,17 @@ class Worker:
             memory.close()
             raise
         owner = f"{os.getpid()}-{uuid1().hex}"
-        self.jobs = Jobs(bus, memory, self.executors, self.service, owner)
-        self.jobs.key = self.key
-        self.jobs.concurrency = self.concurrency
-        await self.jobs.open()
+        jobs = Jobs(bus, memory, self.executors, owner, self.concurrency)
+        jobs.key = self.key
+        self.hearing = Hearing(bus, jobs, self.service, batched=self.batches)
+        await self.hearing.open()
         return self
 
     async def close(self) -> None:
         """Stop. What is under way is finished, or comes again to somebody else."""
-        if self.jobs is not None:
-            await self.jobs.close()
-            self.jobs = None
+        if self.hearing is not None:
+            await self.hearing.close()
+            self.hearing = None
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -122,10 +126,10 @@ class Worker:
 
     async def say(self, subject: str, about: dict[str, Any], data: Any, tenant: str) -> None:
         """Ask the engine to keep something. Raises PawlError if it refuses, or is not there."""
-        if self.jobs is None:
+        if self.hearing is None:
             raise PawlError("worker.closed", "the worker is not open: `async with worker:` first")
         asked = {"tenant_id": tenant, "by": self.service, **about, "data": data}
-        told = await self.jobs.bus.ask(subject, msgspec.json.encode(asked), TELL_S)
+        told = await self.hearing.bus.ask(subject, msgspec.json.encode(asked), TELL_S)
         error = msgspec.json.decode(told).get("error")
         if error is not None:
             raise PawlError(error["code"], error["message"])

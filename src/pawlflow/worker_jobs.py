@@ -1,55 +1,47 @@
-"""The jobs of a worker: each command from its claim to its completion."""
+"""The jobs of a worker: each command from its claim to its completion.
+
+Commands wait in one line, whether they came alone or in batches. What is there at a time is claimed
+in one transaction, and what is done at a time is remembered in one, so that a busy worker flushes
+once for hundreds. Nobody waits for more to come.
+"""
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
-from pawlflow.bus.port import Bus, BusError, Consumer, Message
-from pawlflow.effects import receipts
+from pawlflow.bus.port import Bus, BusError, Message
 from pawlflow.effects.context import Context
 from pawlflow.effects.registry import Executor
 from pawlflow.engine.clock import SystemClock
-from pawlflow.model.failure import Failure
-from pawlflow.model.ids import (
-    NO_ITEM,
-    CellId,
-    Digest,
-    DurationMs,
-    InstanceId,
-    StepName,
-    Tenant,
-    WorkflowName,
+from pawlflow.services import batches, protocol
+from pawlflow.services.ending import ended
+from pawlflow.services.signing import ExecutorKey
+from pawlflow.worker_commands import (
+    Job,
+    Origin,
+    completion_of,
+    is_kept,
+    receipt_of,
+    too_large,
+    unwritten,
 )
-from pawlflow.model.inputs import Receipt
-from pawlflow.model.intents import UNPINNED, Call
-from pawlflow.model.payload import Payload
-from pawlflow.services import protocol
-from pawlflow.services.signing import ExecutorKey, Said, sign
-from pawlflow.worker_memory import Memory
+from pawlflow.worker_memory import Claim, Done, Memory
 
 log = logging.getLogger("pawl.worker")
+T = TypeVar("T")
 ACK_S: Final = 10.0  # in which a sign of life is due
-LOOK_S: Final = 1.0  # between two looks whether the stream is there
+LEASE_MS: Final = int(ACK_S * 1000)
 ASK_S: Final = 2.0  # for the engine to answer
 LATER_S: Final = 2.0
-OPENING_MAX: Final = 10  # tries to have the stream and the consumer, before giving up
-OPENING_S: Final = 0.2
-FINAL: Final = ("terminal", "governance")  # failures that no other attempt will mend
-
-
-class Job:
-    """A command that is being carried out."""
-
-    def __init__(self, call: Call, instance: str) -> None:
-        self.call = call
-        self.instance = instance  # as the header names it
-        self.step_id = Context(call, lambda: None).key
-        self.told = receipts.Told(call)
-        self.task: asyncio.Task[Any] | None = None
+FINISH_S: Final = 5.0  # for what is under way when the worker is stopped
+CLAIMS_MAX: Final = 500  # in a transaction, so that others get their turn
 
 
 class Jobs:
@@ -60,56 +52,38 @@ class Jobs:
         bus: Bus,
         memory: Memory,
         executors: Mapping[str, Executor],
-        service: str,
         owner: str,
+        concurrency: int,
     ) -> None:
         self.bus = bus
         self.memory = memory
         self.executors = executors
-        self.service = service
         self.owner = owner
         self.key: ExecutorKey | None = None
-        self.concurrency = 100
+        self.concurrency = concurrency
         self.clock = SystemClock()
-        self.running: dict[str, Job] = {}
-        self.looking: asyncio.Task[None] | None = None
+        self.running: dict[str, Job] = {}  # all that are known of, by step id
+        self.origins: set[Origin] = set()
+        self.waiting: deque[Job] = deque()
+        self.at_work = 0  # claimed, and not ended
+        self.done: list[Job] = []
+        self.claiming: asyncio.Task[None] | None = None
+        self.settling: asyncio.Task[None] | None = None
+        self.errands: set[asyncio.Task[None]] = set()
+        self.living: asyncio.Task[None] | None = None
+        self.closed = False  # nothing new is begun
+        self.gone = False  # nothing is told any more
+        self.loop = asyncio.get_running_loop()
+        # The memory never waits for functions: a claim that is not renewed in time is lost.
+        self.head = ThreadPoolExecutor(1, "pawl-memory")
+        self.hands = ThreadPoolExecutor(concurrency, "pawl-worker")
 
     async def open(self) -> None:
-        """Hear commands, and what is no longer wanted."""
-        await asyncio.to_thread(self.memory.forget, self.clock.now())
-        for left in reversed(range(OPENING_MAX)):
-            try:
-                await self.keep()
-                break
-            except BusError as error:  # another service may have changed the stream meanwhile
-                if error.code != "nats.stream" or not left:
-                    raise
-                await asyncio.sleep(OPENING_S)
-        await self.bus.listen(f"{protocol.CANCEL}*", self.cancelled)
-        self.looking = asyncio.ensure_future(self.look())
+        """Forget what is too old, and be ready."""
+        await in_thread(self.head, self.memory.forget, self.clock.now())
+        self.living = asyncio.ensure_future(self.stay_alive())
 
-    async def keep(self) -> None:
-        """Have the stream and the consumer."""
-        subjects = tuple(sorted(self.executors))
-        await self.bus.keep(protocol.commands_stream(subjects))
-        consumer = Consumer(
-            stream=protocol.COMMANDS,
-            name=self.service,
-            subjects=subjects,
-            deliver=f"workflow.v1.deliver.{self.service}",
-            ack_s=ACK_S,
-            pending_max=self.concurrency,
-        )
-        await self.bus.take(consumer, self.heard)
-
-    async def look(self) -> None:
-        """Again and again: is the stream there?"""
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await self.keep()
-            except BusError as error:
-                log.warning("%s", error)
+    # The line
 
     async def cancelled(self, message: Message) -> None:
         """A command is no longer wanted."""
@@ -121,192 +95,269 @@ class Jobs:
         if job.task is not None and self.executors[job.call.target].is_async:
             job.task.cancel()
 
-    async def heard(self, message: Message) -> None:
-        """One command, or one that comes again."""
-        job = job_of(message)
-        if job is None:
-            log.warning("a message on %s is no command: it is left out", message.subject)
-            await message.ack()
-            return
-        if job.step_id in self.running:  # it comes again while it is carried out
-            await message.working()
-            return
-        self.running[job.step_id] = job
-        try:
-            await self.carry_through(job, message)
-        finally:
-            del self.running[job.step_id]
-
-    async def carry_through(self, job: Job, message: Message) -> None:
-        """Claim, ask, execute, remember, tell, acknowledge."""
-        lease = int(ACK_S * 1000)
-        attempt, now = job.call.attempt, self.clock.now()
-        claimed = await asyncio.to_thread(
-            self.memory.claim, job.step_id, attempt, self.owner, now, lease
-        )
-        if claimed.kind == "busy":
-            await message.later(LATER_S)
-            return
-        if claimed.completion is not None:
-            await self.tell(job, claimed.completion, message)
-            return
-        wanted = await self.wanted(job)
-        if wanted is not True:
-            await asyncio.to_thread(self.memory.release, job.step_id)
-            await (message.later(LATER_S) if wanted is None else message.ack())
-            return
-        alive = asyncio.ensure_future(self.stay_alive(job, message))
-        try:
-            receipt = await self.attempt(job)
-        finally:
-            alive.cancel()
-        completion = self.completion(job, receipt)
-        if receipt.outcome == "ok" or is_final(receipt.failure):
-            done = receipt.outcome == "ok"
-            remember = partial(self.memory.remember, success=done)
-            await asyncio.to_thread(remember, job.step_id, attempt, completion)
+    async def line_up(self, job: Job, origin: Origin) -> None:
+        """Let a command wait for its turn. One that is here already counts once."""
+        self.origins.add(origin)
+        known = self.running.get(job.step_id)
+        if known is None:
+            job.origins = [origin]
+            self.running[job.step_id] = job
+            self.waiting.append(job)
+        elif known.call.attempt == job.call.attempt:
+            known.origins.append(origin)
         else:
-            await asyncio.to_thread(self.memory.release, job.step_id)
-        await self.tell(job, completion, message)
+            await self.put_off(job, origin)
 
-    async def wanted(self, job: Job) -> bool | None:
-        """Does the engine still wait for it? None: it does not answer, so nobody knows."""
-        asked = {
-            "tenant_id": job.call.cell.tenant,
-            "step_id": job.step_id,
-            "workflow_instance_id": job.instance,
-        }
+    async def put_off(self, job: Job, origin: Origin) -> None:
+        """Not now: a message goes back, what is in a batch waits here."""
+        if origin.batched:
+            self.loop.call_later(LATER_S, self.again, job, origin)
+        else:
+            self.origins.discard(origin)
+            await origin.message.later(LATER_S)
+
+    def again(self, job: Job, origin: Origin) -> None:
+        """What was put off is tried again, as if it had just come."""
+
+        async def come() -> None:
+            await self.line_up(Job(job.call, job.instance, job.step_id), origin)
+            self.begin()
+
+        if not self.closed:
+            self.errand(come())
+
+    # Claiming and asking
+
+    def begin(self) -> None:
+        """Take on what waits, unless that is under way, as far as there is room."""
+        if self.waiting and not self.closed and (self.claiming is None or self.claiming.done()):
+            self.claiming = asyncio.ensure_future(self.claim_all())
+
+    async def claim_all(self) -> None:
+        """Claim what waits, as much as may be carried out at a time."""
+        while self.waiting and not self.closed and self.at_work < self.concurrency:
+            count = min(len(self.waiting), self.concurrency - self.at_work, CLAIMS_MAX)
+            jobs = [self.waiting.popleft() for _ in range(count)]
+            claims = [Claim(job.step_id, job.call.attempt) for job in jobs]
+            self.at_work += count
+            try:
+                now = self.clock.now()
+                answers = await in_thread(
+                    self.head, self.memory.claim, claims, self.owner, now, LEASE_MS
+                )
+            except Exception:  # of whatever keeps the memory
+                log.exception("%d commands wait: the memory does not answer", count)
+                self.at_work -= count
+                await self.drop_all(jobs)
+                continue
+            mine: list[Job] = []
+            for job, answer in zip(jobs, answers, strict=True):
+                if answer.kind == "mine":
+                    job.claimed = True
+                    mine.append(job)
+                    continue
+                self.at_work -= 1
+                if answer.completion is None:
+                    await self.drop_all([job])
+                else:
+                    job.completion = answer.completion
+                    self.ended(job)
+            if mine:
+                self.errand(self.execute_all(mine))
+
+    async def drop_all(self, jobs: Iterable[Job]) -> None:
+        """Put off jobs that were lined up."""
+        for job in jobs:
+            self.running.pop(job.step_id, None)
+            for origin in job.origins:
+                await self.put_off(job, origin)
+
+    async def execute_all(self, jobs: Sequence[Job]) -> None:
+        """Carry out what is still wanted."""
+        together = [job for job in jobs if job.batched]
+        if together:
+            await self.ask_all(together)
+        alone = [job for job in jobs if not job.batched]
+        if alone:
+            await asyncio.gather(*(self.ask(job) for job in alone))
+        for job in jobs:
+            if job.wanted and not self.closed:
+                self.execute(job)
+                continue
+            if job.wanted:
+                job.wanted = None  # by somebody else, for this worker goes
+            self.at_work -= 1
+            self.ended(job)
+        self.begin()
+
+    async def ask(self, job: Job) -> None:
+        """Does the engine still wait for it? If it does not answer, nobody knows."""
+        answer = await self.answer(protocol.GET_RESULT, job.asked())
+        job.wanted = None
+        if answer is not None:
+            job.wanted = not answer.get("found") and answer.get("state") == "open"
+
+    async def ask_all(self, jobs: Sequence[Job]) -> None:
+        """The same for several at a time."""
+        answer = await self.answer(batches.ARE_OPEN, {"steps": [job.asked() for job in jobs]})
+        told = None if answer is None else answer.get("open")
+        known = told if isinstance(told, list) and len(told) == len(jobs) else [None] * len(jobs)
+        for job, open_ in zip(jobs, known, strict=True):
+            job.wanted = None if open_ is None else bool(open_)
+
+    async def answer(self, subject: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the engine says; None if it says nothing that can be used."""
         try:
-            data = await self.bus.ask(protocol.GET_RESULT, msgspec.json.encode(asked), ASK_S)
-            answer = msgspec.json.decode(data)
+            data = await self.bus.ask(subject, msgspec.json.encode(asked), ASK_S)
+            answer = msgspec.json.decode(data, type=dict[str, Any])
         except (BusError, msgspec.DecodeError) as error:
-            log.warning("%s waits: the engine does not answer (%s)", job.step_id, error)
+            log.warning("commands wait: the engine does not answer (%s)", error)
             return None
         if "error" in answer:
-            log.warning("%s waits: %s", job.step_id, answer["error"])
+            log.warning("commands wait: %s", answer["error"])
             return None
-        return not answer.get("found") and answer.get("state") == "open"
+        return answer
 
-    async def stay_alive(self, job: Job, message: Message) -> None:
-        """While it is carried out, nobody else should begin."""
+    # Carrying out and telling
+
+    def execute(self, job: Job) -> None:
+        """Call the function."""
+        job.told.context = Context(job.call, lambda: None)
+        job.task = self.loop.create_task(self.called(self.executors[job.call.target], job))
+        job.task.add_done_callback(partial(self.executed, job))
+
+    async def called(self, executor: Executor, job: Job) -> Any:
+        """The function, with its arguments; a plain one in a thread."""
+        arguments = executor.arguments(job.call, job.told.context)
+        if executor.is_async:
+            return await executor.fn(**arguments)
+        return await in_thread(self.hands, executor.fn, **arguments)
+
+    def executed(self, job: Job, task: asyncio.Task[Any]) -> None:
+        """It has ended, however."""
+        self.at_work -= 1
+        if self.gone or (self.closed and task.cancelled()):
+            return  # the worker is gone: somebody else carries it out
+        try:
+            receipt = receipt_of(job, task)
+            completion = completion_of(job, receipt, self.key)
+        except Exception as error:  # noqa: BLE001  # of a result that nobody can write, say
+            receipt = unwritten(job, error)
+            completion = completion_of(job, receipt, self.key)
+        if len(completion) + batches.ENVELOPE > self.bus.bytes_max:
+            receipt = too_large(job, len(completion))
+            completion = completion_of(job, receipt, self.key)
+        job.completion, job.kept = completion, is_kept(receipt)
+        job.ok = receipt.outcome == "ok"
+        self.ended(job)
+        self.begin()
+
+    def ended(self, job: Job) -> None:
+        """It is to be remembered and told, or given back."""
+        self.done.append(job)
+        if self.settling is None or self.settling.done():
+            self.settling = asyncio.ensure_future(self.settle_all())
+
+    async def settle_all(self) -> None:
+        """Remember what is done, together; only then it is told."""
+        while self.done and not self.gone:
+            jobs, self.done = self.done, []
+            done = [
+                Done(job.step_id, job.call.attempt, job.completion if job.kept else None, job.ok)
+                for job in jobs
+                if job.claimed
+            ]
+            try:
+                if done:
+                    await in_thread(self.head, self.memory.settle, done)
+            except Exception:  # of whatever keeps the memory; what was done must not be forgotten
+                log.exception("%d commands are done, and cannot be remembered yet", len(done))
+                self.done = jobs + self.done
+                await asyncio.sleep(LATER_S)
+                continue
+            self.errand(self.tell(jobs))
+
+    async def tell(self, jobs: Sequence[Job]) -> None:
+        """Publish; a command is acknowledged only once a stream has what became of it."""
+        told = [job for job in jobs if job.completion is not None]
+        letters = [job.letter for job in told if not job.batched]
+        shared = [job.letter for job in told if job.batched]
+        made = batches.packed(batches.COMPLETED, shared, self.bus.bytes_max)
+        letters += [shared[at] for at in made.large]
+        try:
+            await self.bus.publish_all([*letters, *made.batches])
+        except BusError as error:
+            log.warning("%d commands are told of later: %s", len(told), error)
+            await self.drop_all(jobs)
+            return
+        for job in jobs:
+            if job.completion is None:
+                await self.give_back(job)
+                continue
+            del self.running[job.step_id]
+            for origin in job.origins:
+                await self.settled(origin, 1)
+
+    async def give_back(self, job: Job) -> None:
+        """It was not carried out: it is not wanted, or nobody knows. What came since is new."""
+        if job.wanted is not None:
+            await self.settled(job.origins.pop(0), 1)
+        await self.drop_all([job])
+
+    async def settled(self, origin: Origin, count: int) -> None:
+        """So many commands of a message are settled: with the last it is acknowledged."""
+        origin.left -= count
+        if origin.left <= 0:
+            self.origins.discard(origin)
+            await origin.message.ack()
+
+    # Staying and going
+
+    async def stay_alive(self) -> None:
+        """While commands are carried out, nobody else should begin."""
         while True:
             await asyncio.sleep(ACK_S / 3)
-            await message.working()
-            until = self.clock.now() + int(ACK_S * 1000)
-            await asyncio.to_thread(self.memory.renew, job.step_id, self.owner, until)
+            for origin in list(self.origins):
+                await origin.message.working()
+            claimed = [job.step_id for job in self.running.values() if job.claimed]
+            if not claimed:
+                continue
+            until = self.clock.now() + LEASE_MS
+            try:
+                await in_thread(self.head, self.memory.renew, claimed, self.owner, until)
+            except Exception:  # of whatever keeps the memory
+                log.exception("%d claims could not be renewed", len(claimed))
 
-    async def attempt(self, job: Job) -> Receipt:
-        """Call the function; what it raises chooses the class of the failure."""
-        executor = self.executors[job.call.target]
-        job.told.context = Context(job.call, lambda: None)
-        job.task = asyncio.ensure_future(called(executor, job))
-        try:
-            await asyncio.wait([job.task])
-        except asyncio.CancelledError:
-            job.task.cancel()
-            raise
-        if job.task.cancelled():
-            return receipts.cancelled(job.told)
-        error = job.task.exception()
-        if error is not None:
-            return receipts.raised(job.told, error)
-        receipt = receipts.succeeded(job.told, job.task.result())
-        assert receipt is not None, "only endpoints answer later"
-        return receipt
+    def errand(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin with something, and know of it."""
+        task = asyncio.ensure_future(work)
+        self.errands.add(task)
+        task.add_done_callback(self.errands.discard)
 
-    def completion(self, job: Job, receipt: Receipt) -> bytes:
-        """What is told of it, signed if there is a key."""
-        tenant, attempt = job.call.cell.tenant, job.call.attempt
-        said: dict[str, Any] = {
-            "workflow_instance_id": job.instance,
-            "step_id": job.step_id,
-            "success": receipt.outcome == "ok",
-            "outcome": outcome_of(receipt),
-            "attempt": attempt,
-        }
-        result = ""
-        if receipt.result is not None:
-            result = said["result_json"] = msgspec.json.encode(receipt.result.value).decode()
-        if receipt.outcome != "ok":
-            failure = receipt.failure
-            said["error_message"] = failure.message if failure else "it was cancelled"
-            said["failure_class"] = failure.kind if failure else "transient"
-        if receipt.log is not None:
-            said["log"] = receipt.log.value
-        if self.key is not None:
-            about = Said(tenant, job.instance, job.step_id, attempt, said["outcome"], result)
-            said |= {"key_id": self.key.id, "signature": sign(about, self.key.private)}
-        return msgspec.json.encode(said)
-
-    async def tell(self, job: Job, completion: bytes, message: Message) -> None:
-        """Publish; the command is acknowledged only once a stream has what became of it."""
-        headers = {protocol.TENANT: job.call.cell.tenant}
-        try:
-            await self.bus.publish(protocol.COMPLETED, completion, headers)
-        except BusError as error:
-            log.warning("%s is told later: %s", job.step_id, error)
-            await message.later(LATER_S)
-            return
-        await message.ack()
+    def under_way(self) -> set[asyncio.Task[Any]]:
+        """What is not finished."""
+        functions = (job.task for job in self.running.values())
+        tasks = (*functions, *self.errands, self.claiming, self.settling)
+        return {each for each in tasks if each is not None and not each.done()}
 
     async def close(self) -> None:
-        """Hear no more; what is under way is finished, for a while."""
-        if self.looking is not None:
-            self.looking.cancel()
-            await asyncio.wait([self.looking])
-        await self.bus.close()
+        """Begin with nothing more. What is under way is finished, for a while."""
+        self.closed = True
+        until = self.loop.time() + FINISH_S
+        while (tasks := self.under_way()) and self.loop.time() < until:
+            left = until - self.loop.time()
+            await asyncio.wait(tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        if self.living is not None:
+            await ended([self.living])
+        self.gone = True
+        for origin in list(self.origins):
+            await origin.message.later(0)
         self.memory.close()
+        for pool in (self.head, self.hands):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def called(executor: Executor, job: Job) -> Any:
-    """The function, with its arguments; a plain one in a thread."""
-    arguments = executor.arguments(job.call, job.told.context)
-    if executor.is_async:
-        return await executor.fn(**arguments)
-    return await asyncio.to_thread(executor.fn, **arguments)
-
-
-def is_final(failure: Failure | None) -> bool:
-    """Is this a failure for good?"""
-    return failure is not None and failure.kind in FINAL
-
-
-def outcome_of(receipt: Receipt) -> str:
-    """The word of the protocol."""
-    if receipt.outcome != "ok":
-        return "failed"
-    return "completed_with_warnings" if receipt.warnings else "completed"
-
-
-def job_of(message: Message) -> Job | None:
-    """A command from its headers and body; None if it is none."""
-    headers = message.headers
-    key = protocol.step_key_of(headers.get(protocol.STEP_ID, ""))
-    instance, attempt = headers.get(protocol.INSTANCE_ID), headers.get(protocol.ATTEMPT, "1")
-    try:
-        params = msgspec.json.decode(message.data) if message.data else {}
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if key is None or not instance or not attempt.isdecimal():
-        return None
-    tenant = Tenant(headers.get(protocol.TENANT, "default"))
-    name = InstanceId(headers.get(protocol.INSTANCE_NAME, instance))
-    call = Call(
-        Digest(UNPINNED),
-        CellId(tenant, WorkflowName(""), name),
-        key,
-        int(attempt),
-        "do",
-        step=StepName(message.subject.rpartition(".")[2]),
-        item=NO_ITEM,
-        round=1,
-        by_agent=False,
-        target=message.subject,
-        role=None,
-        params=Payload.of(params, tenant),
-        feedback=(),
-        timeout_ms=None,
-        heartbeat_ms=None,
-        grace_ms=DurationMs(0),
-    )
-    return Job(call, instance)
+async def in_thread(pool: ThreadPoolExecutor, fn: Callable[..., T], *args: Any, **named: Any) -> T:
+    """Call something in a thread of this pool, in the context of the caller."""
+    call = partial(copy_context().run, fn, *args, **named)
+    return await asyncio.get_running_loop().run_in_executor(pool, call)

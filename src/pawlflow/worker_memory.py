@@ -5,6 +5,7 @@ service keeps; forgetting costs nothing more than asking the engine.
 """
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
@@ -22,6 +23,13 @@ CREATE TABLE IF NOT EXISTS commands (
 """
 
 
+class Claim(NamedTuple):
+    """A command that a worker wants to carry out."""
+
+    step_id: str
+    attempt: int
+
+
 class Claimed(NamedTuple):
     """What a worker may do with a command."""
 
@@ -29,26 +37,38 @@ class Claimed(NamedTuple):
     completion: bytes | None = None  # of one that is done: to be told again
 
 
+MINE: Final = Claimed("mine")
+BUSY: Final = Claimed("busy")
+
+
+class Done(NamedTuple):
+    """A command that was carried out; without a completion it may be tried again, by anybody."""
+
+    step_id: str
+    attempt: int
+    completion: bytes | None
+    success: bool
+
+
 class Memory(Protocol):
-    """What workers need of one. Called in threads, one at a time."""
+    """What workers need of one. Called in threads; each call is one transaction."""
 
-    def claim(self, step_id: str, attempt: int, owner: str, now: int, lease_ms: int) -> Claimed:
-        """Take a command, unless somebody has it or it is done.
+    def claim(
+        self, claims: Sequence[Claim], owner: str, now: int, lease_ms: int
+    ) -> Sequence[Claimed]:
+        """Take commands, each unless somebody has it or it is done; an answer for each.
 
-        A success is done for every attempt, a failure for good for its own and earlier ones.
+        A success is done for every attempt, a failure for good for its own and earlier ones. No
+        two of the claims are for the same step.
         """
         ...
 
-    def renew(self, step_id: str, owner: str, until: int) -> None:
-        """Still at work on it."""
+    def renew(self, step_ids: Sequence[str], owner: str, until: int) -> None:
+        """Still at work on these."""
         ...
 
-    def remember(self, step_id: str, attempt: int, completion: bytes, *, success: bool) -> None:
-        """It is done; durable when this returns, before anybody is told."""
-        ...
-
-    def release(self, step_id: str) -> None:
-        """It failed and may be tried again, by whoever gets it."""
+    def settle(self, done: Sequence[Done]) -> None:
+        """These are done, or given back; durable when this returns, before anybody is told."""
         ...
 
     def forget(self, now: int) -> None:
@@ -73,57 +93,61 @@ class SqliteMemory:
                 place, timeout=BUSY_S, isolation_level=None, check_same_thread=False
             )
             self.db.execute("PRAGMA journal_mode=WAL")
-            self.db.execute("PRAGMA synchronous=FULL")
             self.db.executescript(SCHEMA)
         except (sqlite3.Error, OSError) as error:
             message = f"the memory {url} cannot be opened: {error}"
             raise PawlError("worker.memory", message) from error
         self.lock = Lock()
 
-    def claim(self, step_id: str, attempt: int, owner: str, now: int, lease_ms: int) -> Claimed:
-        """Take a command, unless somebody has it or it is done.
-
-        A success is done for every attempt, a failure for good for its own and earlier ones.
-        """
-        with self.lock, Held(self.db):
-            row = self.db.execute(
-                "SELECT owner, until_ms, attempt, completion, success FROM commands"
-                " WHERE step_id = ?",
-                (step_id,),
-            ).fetchone()
-            if row is not None:
-                known_owner, until, known_attempt, completion, success = row
-                if completion is not None and (success or attempt <= known_attempt):
-                    return Claimed("done", completion)
-                if completion is None and until > now and known_owner != owner:
-                    return Claimed("busy")
-            self.db.execute(
+    def claim(
+        self, claims: Sequence[Claim], owner: str, now: int, lease_ms: int
+    ) -> Sequence[Claimed]:
+        """Take commands, each unless somebody has it or it is done."""
+        with self.lock, Held(self.db, flushed=False):
+            answers = [self.answer(claim, owner, now) for claim in claims]
+            self.db.executemany(
                 "INSERT OR REPLACE INTO commands VALUES (?, ?, ?, ?, NULL, 0)",
-                (step_id, owner, now + lease_ms, attempt),
+                [
+                    (claim.step_id, owner, now + lease_ms, claim.attempt)
+                    for claim, answer in zip(claims, answers, strict=True)
+                    if answer is MINE
+                ],
             )
-        return Claimed("mine")
+        return answers
 
-    def renew(self, step_id: str, owner: str, until: int) -> None:
-        """Still at work on it."""
-        with self.lock:
-            self.db.execute(
+    def answer(self, claim: Claim, owner: str, now: int) -> Claimed:
+        """May this worker have a command?"""
+        row = self.db.execute(
+            "SELECT owner, until_ms, attempt, completion, success FROM commands WHERE step_id = ?",
+            (claim.step_id,),
+        ).fetchone()
+        if row is None:
+            return MINE
+        known_owner, until, known_attempt, completion, success = row
+        if completion is not None:
+            done = success or claim.attempt <= known_attempt
+            return Claimed("done", completion) if done else MINE
+        return BUSY if until > now and known_owner != owner else MINE
+
+    def renew(self, step_ids: Sequence[str], owner: str, until: int) -> None:
+        """Still at work on these."""
+        with self.lock, Held(self.db, flushed=False):
+            self.db.executemany(
                 "UPDATE commands SET until_ms = ? WHERE step_id = ? AND owner = ?",
-                (until, step_id, owner),
+                [(until, each, owner) for each in step_ids],
             )
 
-    def remember(self, step_id: str, attempt: int, completion: bytes, *, success: bool) -> None:
-        """It is done; durable when this returns, before anybody is told."""
-        with self.lock:
-            self.db.execute(
+    def settle(self, done: Sequence[Done]) -> None:
+        """These are done, or given back; durable when this returns."""
+        kept = [each for each in done if each.completion is not None]
+        with self.lock, Held(self.db, flushed=bool(kept)):
+            self.db.executemany(
                 "UPDATE commands SET completion = ?, success = ?, attempt = ? WHERE step_id = ?",
-                (completion, int(success), attempt, step_id),
+                [(each.completion, each.success, each.attempt, each.step_id) for each in kept],
             )
-
-    def release(self, step_id: str) -> None:
-        """It failed and may be tried again, by whoever gets it."""
-        with self.lock:
-            self.db.execute(
-                "DELETE FROM commands WHERE step_id = ? AND completion IS NULL", (step_id,)
+            self.db.executemany(
+                "DELETE FROM commands WHERE step_id = ? AND completion IS NULL",
+                [(each.step_id,) for each in done if each.completion is None],
             )
 
     def forget(self, now: int) -> None:
@@ -133,17 +157,23 @@ class SqliteMemory:
 
     def close(self) -> None:
         """Give it back."""
-        with closing(self.db):
+        with self.lock, closing(self.db):
             pass
 
 
 class Held:
-    """A transaction that writes: nobody else decides meanwhile."""
+    """A transaction that writes: nobody else decides meanwhile.
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    What was done must outlive the machine. A claim need not: it is over soon, and it is only for
+    workers that are alive; all of them see it once it is committed.
+    """
+
+    def __init__(self, db: sqlite3.Connection, *, flushed: bool) -> None:
         self.db = db
+        self.flushed = flushed
 
     def __enter__(self) -> None:
+        self.db.execute(f"PRAGMA synchronous={'FULL' if self.flushed else 'NORMAL'}")
         self.db.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

@@ -1,10 +1,11 @@
 """The memory of workers in a PostgreSQL table: for those of one service on several machines."""
 
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, Final
 
 from pawlflow.model.trouble import PawlError
-from pawlflow.worker_memory import KEPT_MS, Claimed
+from pawlflow.worker_memory import BUSY, KEPT_MS, MINE, Claim, Claimed, Done
 
 try:
     import psycopg
@@ -19,9 +20,12 @@ CREATE TABLE IF NOT EXISTS pawl_worker_commands (
   attempt integer NOT NULL, completion bytea, success boolean NOT NULL DEFAULT false
 )
 """
+# In order, so that two workers with the same commands never wait for each other.
 CLAIM: Final = """
 INSERT INTO pawl_worker_commands AS known (step_id, owner, until_ms, attempt)
-VALUES (%(step)s, %(owner)s, %(until)s, %(attempt)s)
+SELECT step_id, %(owner)s, %(until)s, attempt
+FROM unnest(%(steps)s::text[], %(attempts)s::integer[]) AS wanted (step_id, attempt)
+ORDER BY step_id
 ON CONFLICT (step_id) DO UPDATE
 SET owner = excluded.owner, until_ms = excluded.until_ms, attempt = excluded.attempt,
     completion = NULL, success = false
@@ -29,6 +33,27 @@ WHERE (known.completion IS NOT NULL AND NOT known.success AND known.attempt < ex
    OR (known.completion IS NULL AND (known.until_ms <= %(now)s OR known.owner = excluded.owner))
 RETURNING step_id
 """
+KNOWN: Final = """
+SELECT step_id, completion FROM pawl_worker_commands
+WHERE step_id = ANY(%(steps)s) AND completion IS NOT NULL
+"""
+RENEW: Final = """
+UPDATE pawl_worker_commands SET until_ms = %(until)s
+WHERE step_id = ANY(%(steps)s) AND owner = %(owner)s
+"""
+REMEMBER: Final = """
+UPDATE pawl_worker_commands AS known
+SET completion = done.completion, success = done.success, attempt = done.attempt
+FROM unnest(%(steps)s::text[], %(attempts)s::integer[], %(completions)s::bytea[],
+            %(successes)s::boolean[]) AS done (step_id, attempt, completion, success)
+WHERE known.step_id = done.step_id
+"""
+RELEASE: Final = """
+DELETE FROM pawl_worker_commands WHERE step_id = ANY(%(steps)s) AND completion IS NULL
+"""
+# What was done must outlive the machine; a claim is only for workers that are alive.
+HASTY: Final = "SET LOCAL synchronous_commit = off"
+Row = tuple[Any, ...]
 
 
 class PostgresMemory:
@@ -47,50 +72,55 @@ class PostgresMemory:
             message = f"the memory in PostgreSQL cannot be opened: {error}"
             raise PawlError("worker.memory", message) from error
 
-    def ask(self, query: str, values: dict[str, Any]) -> tuple[Any, ...] | None:
+    def ask(self, query: str, values: dict[str, Any]) -> list[Row]:
         """One statement is one transaction."""
         with self.lock:
-            if self.link is None or self.link.closed or self.link.broken:
-                self.link = psycopg.connect(
-                    self.url, autocommit=True, connect_timeout=CONNECT_S, prepare_threshold=None
-                )
-            cursor = self.link.execute(query, values)
-            found: tuple[Any, ...] | None = cursor.fetchone() if cursor.description else None
-            return found
+            return rows_of(self.connected(), query, values)
 
-    def claim(self, step_id: str, attempt: int, owner: str, now: int, lease_ms: int) -> Claimed:
-        """Take a command, unless somebody has it or it is done."""
-        values = {"step": step_id, "owner": owner, "attempt": attempt, "now": now}
-        if self.ask(CLAIM, {**values, "until": now + lease_ms}) is not None:
-            return Claimed("mine")
-        row = self.ask(
-            "SELECT completion FROM pawl_worker_commands WHERE step_id = %(step)s", values
-        )
-        done = None if row is None else row[0]
-        return Claimed("busy") if done is None else Claimed("done", bytes(done))
+    def connected(self) -> Any:
+        """The connection, made again if it was lost."""
+        if self.link is None or self.link.closed or self.link.broken:
+            self.link = psycopg.connect(
+                self.url, autocommit=True, connect_timeout=CONNECT_S, prepare_threshold=None
+            )
+        return self.link
 
-    def renew(self, step_id: str, owner: str, until: int) -> None:
-        """Still at work on it."""
-        self.ask(
-            "UPDATE pawl_worker_commands SET until_ms = %(until)s"
-            " WHERE step_id = %(step)s AND owner = %(owner)s",
-            {"step": step_id, "owner": owner, "until": until},
-        )
+    def claim(
+        self, claims: Sequence[Claim], owner: str, now: int, lease_ms: int
+    ) -> Sequence[Claimed]:
+        """Take commands, each unless somebody has it or it is done."""
+        steps = [each.step_id for each in claims]
+        values = {"owner": owner, "now": now, "until": now + lease_ms}
+        values |= {"steps": steps, "attempts": [each.attempt for each in claims]}
+        with self.lock, self.connected().transaction():
+            self.link.execute(HASTY)
+            mine = {step for (step,) in rows_of(self.link, CLAIM, values)}
+            rest = {"steps": [each for each in steps if each not in mine]}
+            known: dict[str, bytes] = dict(rows_of(self.link, KNOWN, rest)) if rest["steps"] else {}
+        return [
+            MINE if each in mine else Claimed("done", known[each]) if each in known else BUSY
+            for each in steps
+        ]
 
-    def remember(self, step_id: str, attempt: int, completion: bytes, *, success: bool) -> None:
-        """It is done; durable when this returns, before anybody is told."""
-        self.ask(
-            "UPDATE pawl_worker_commands SET completion = %(done)s, success = %(success)s,"
-            " attempt = %(attempt)s WHERE step_id = %(step)s",
-            {"step": step_id, "done": completion, "success": success, "attempt": attempt},
-        )
+    def renew(self, step_ids: Sequence[str], owner: str, until: int) -> None:
+        """Still at work on these."""
+        self.ask(RENEW, {"steps": list(step_ids), "owner": owner, "until": until})
 
-    def release(self, step_id: str) -> None:
-        """It failed and may be tried again, by whoever gets it."""
-        self.ask(
-            "DELETE FROM pawl_worker_commands WHERE step_id = %(step)s AND completion IS NULL",
-            {"step": step_id},
-        )
+    def settle(self, done: Sequence[Done]) -> None:
+        """These are done, or given back; durable when this returns."""
+        kept = [each for each in done if each.completion is not None]
+        released = [each.step_id for each in done if each.completion is None]
+        with self.lock, self.connected().transaction():
+            if kept:
+                columns = {
+                    "steps": [each.step_id for each in kept],
+                    "attempts": [each.attempt for each in kept],
+                    "completions": [each.completion for each in kept],
+                    "successes": [each.success for each in kept],
+                }
+                self.link.execute(REMEMBER, columns)
+            if released:
+                self.link.execute(RELEASE, {"steps": released})
 
     def forget(self, now: int) -> None:
         """What is too old for anybody to send again."""
@@ -99,5 +129,13 @@ class PostgresMemory:
 
     def close(self) -> None:
         """Give it back."""
-        if self.link is not None:
-            self.link.close()
+        with self.lock:
+            if self.link is not None:
+                self.link.close()
+
+
+def rows_of(link: Any, query: str, values: dict[str, Any]) -> list[Row]:
+    """What a statement gives."""
+    cursor = link.execute(query, values)
+    found: list[Row] = cursor.fetchall() if cursor.description else []
+    return found

@@ -194,9 +194,11 @@ def test_nats_is_looked_at(place, empty):
 
     assert before["nats"]["detail"].startswith("nats-server 2.")
     assert before["jetstream"]["status"] == "ok"
-    for name in ("stream:PAWL_COMPLETIONS", "stream:PAWL_DEAD_LETTERS", "consumer:pawl"):
+    streams = ("stream:PAWL_COMPLETIONS", "stream:PAWL_DEAD_LETTERS")
+    for name in (*streams, "consumer:pawl", "consumer:pawl-batches"):
         assert (after[name]["status"], "as asked for" in after[name]["detail"]) == ("ok", True)
-    assert "not there yet" in after["stream:PAWL_COMMANDS"]["detail"]
+    for name in ("stream:PAWL_COMMANDS", "stream:PAWL_BATCHES"):
+        assert "not there yet" in after[name]["detail"]
 
 
 async def meddled(url):

@@ -41,6 +41,7 @@ function readJournal(file) {
     const read = () => readRecord("document", bytes, DOCUMENT_BYTES_MAX);
     const [tag, ...fields] = attempt("journal.unreadable", at, read);
     if (tag === "definition") journal.definitions.push(fields[0]);
+    else if (tag === "part") admitPart(journal, fields);
     else admitFrame(journal, fields);
   }
   for (const data of journal.definitions) attempt("journal.definition", 0, () => decode(data));
@@ -72,6 +73,38 @@ function admitFrame(journal, [shard, first, last, prev, root, sealed, entries]) 
   if (!whole || !sealed.equals(hashOf("pawl.frame.1", prev, first, last, root)))
     fail("journal.hash", first, "the content does not give the frame's hash");
   [journal.last, journal.head] = [last, sealed];
+}
+
+function admitPart(journal, [shard, first, last, prev, root, sealed, entries]) {
+  const follows = journal.head.length > 0;
+  if (follows && (shard !== journal.shard || first <= journal.last))
+    fail("journal.gap", first, "parts stand in order, and are of one shard");
+  if (follows && first === journal.last + 1n && !prev.equals(journal.head))
+    fail("journal.chain", first, "the frame is chained to another one");
+  let before = -1n;
+  for (const [index, entry, path = []] of entries) {
+    const leaf = attempt("journal.entry", first + index, () => admitEntry(journal, entry));
+    const shown = rootOver(leaf, index, last - first + 1n, [...path]);
+    if (index <= before || !shown?.equals(root))
+      fail("journal.proof", first + index, "the entry is not proven to be in its frame");
+    before = index;
+  }
+  if (!entries.length || !sealed.equals(hashOf("pawl.frame.1", prev, first, last, root)))
+    fail("journal.hash", first, "the content does not give the frame's hash");
+  Object.assign(journal, { shard, last, head: sealed });
+}
+
+function rootOver(leaf, index, size, path) {
+  if (index < 0n || index >= size) return null;
+  let node = sha256(Buffer.of(0), leaf);
+  for (; size > 1n; index /= 2n, size = (size + 1n) / 2n) {
+    if ((index ^ 1n) >= size) continue;
+    const sibling = path.shift();
+    if (!sibling) return null;
+    const pair = index % 2n ? [sibling, node] : [node, sibling];
+    node = sha256(Buffer.of(1), ...pair);
+  }
+  return path.length ? null : node;
 }
 
 function admitEntry({ instances }, [tag, cell, data, payloads = []]) {

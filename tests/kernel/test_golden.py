@@ -64,7 +64,7 @@ SHOWN = [
     "skip-goes-on-without-the-result",
     "the-workflow-timeout-compensates-if-that-is-the-policy",
 ]
-FOR_THE_SHARD = {"dead.redrive", "dead.discard", "review.settle"}  # these never become a turn
+FOR_THE_SHARD = {"dead.redrive", "dead.discard", "review.settle", "instance.remove"}  # never a turn
 ORDERS = CellId(Tenant("acme"), WorkflowName("orders"), InstanceId("o-1"))
 
 

@@ -70,6 +70,9 @@ async def begin(url, patch):
     lab.script("broken", Fail.terminal("it is broken"))
     lab.script("flaky", Fail.transient("not yet"))
     async with lab:
+        for name in ("kept", "gone"):  # both have ended, and one was removed
+            await lab.start(name, {"text": LARGE}, id=f"{name}-1")
+        await lab.skip("2h")
         for key in ("long-1", *(key for key in STARTS if key != "long-1")):
             workflow, given = STARTS[key]
             await lab.start(workflow, given, id=key)

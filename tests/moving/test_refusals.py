@@ -90,7 +90,7 @@ def test_a_store_that_was_moved_is_only_read(flight, postgres):
         code, words = code_of(use, flight)
         assert (code, "postgresql://pawl@127.0.0.1" in words) == ("store.moved", True)
     with closing(open_store(flight)) as store:
-        assert len(store.instances(Filter(tenant=TENANT, limit=200))) == 16
+        assert len(store.instances(Filter(tenant=TENANT, limit=200))) == 17
         assert store.facts()["move"].done
     assert code_of(carried, flight, postgres.fresh())[0] == "store.moved"
 

@@ -10,6 +10,7 @@ import pytest
 
 from pawlflow import Pawl, PawlError, Terminal, Transient, WorkflowFailed
 from pawlflow.worker import Worker, memory_at, publish_step_completion
+from pawlflow.worker_memory import Claim, Done
 from tests.services.kit import WORKFLOW, Service
 
 pytestmark = pytest.mark.req("R191")
@@ -34,7 +35,8 @@ def engine(nats, flows):
 
 
 def worker_of(nats, flows, service="refdata"):
-    return Worker(nats.url, service, memory=f"sqlite:///{flows.parent / service}.db")
+    memory = f"sqlite:///{flows.parent / service}.db"
+    return Worker(nats.url, service, memory=memory, batches=False)
 
 
 def test_workers_keep_the_contract(nats, flows):
@@ -121,9 +123,11 @@ def test_an_unreachable_engine_means_later(nats, flows):
 KILLED = """
 import os, signal, sys
 from pawlflow.worker import Worker
-from pawlflow import worker_jobs
+from pawlflow import worker_hearing, worker_jobs
 
-worker = Worker(service="refdata", memory="sqlite:///refdata.db")
+worker_jobs.ACK_S = worker_hearing.ACK_S = 1.0
+worker_jobs.LEASE_MS = 1_000
+worker = Worker(service="refdata", memory="sqlite:///refdata.db", batches=False)
 
 @worker.command("refdata.v1.party.save")
 def save(name):
@@ -186,16 +190,44 @@ def test_a_claim_is_of_one_until_it_is_over(kind, tmp_path, request):
     if kind == "postgres":
         url = request.getfixturevalue("postgres").url
     one, two = memory_at(url), memory_at(url)
-    assert one.claim("s", 1, "a", now=0, lease_ms=10).kind == "mine"
-    assert two.claim("s", 1, "b", now=5, lease_ms=10).kind == "busy"
-    assert two.claim("s", 1, "b", now=11, lease_ms=10).kind == "mine"
-    two.remember("s", 1, b"failed for good", success=False)
-    assert one.claim("s", 1, "a", now=12, lease_ms=10) == ("done", b"failed for good")
-    assert one.claim("s", 2, "a", now=12, lease_ms=10).kind == "mine"  # a human wants it again
-    one.remember("s", 2, b"done", success=True)
-    assert two.claim("s", 3, "b", now=13, lease_ms=10) == ("done", b"done")
+
+    def claim(memory, step, attempt, owner, now):
+        [claimed] = memory.claim([Claim(step, attempt)], owner, now=now, lease_ms=10)
+        return claimed
+
+    assert claim(one, "s", 1, "a", 0).kind == "mine"
+    assert claim(two, "s", 1, "b", 5).kind == "busy"
+    one.renew(["s"], "a", 12)
+    assert claim(two, "s", 1, "b", 11).kind == "busy"
+    assert claim(two, "s", 1, "b", 12).kind == "mine"
+    one.renew(["s"], "a", 100)  # it is no longer the owner
+    assert claim(one, "s", 1, "a", 22).kind == "mine"
+    two.settle([Done("s", 1, b"failed for good", False)])
+    assert claim(one, "s", 1, "a", 23) == ("done", b"failed for good")
+    assert claim(one, "s", 2, "a", 23).kind == "mine"  # a human wants it again
+    one.settle([Done("s", 2, b"done", True)])
+    assert claim(two, "s", 3, "b", 24) == ("done", b"done")
+    one.settle([Done("s", 3, None, False)])  # what is done cannot be given back
+    assert claim(two, "s", 3, "b", 24) == ("done", b"done")
     one.forget(now=1 << 50)
-    assert two.claim("s", 3, "b", now=14, lease_ms=10).kind == "mine"
+    assert claim(two, "s", 3, "b", 25).kind == "mine"
+    two.settle([Done("s", 3, None, False)])
+    assert claim(one, "s", 3, "a", 26).kind == "mine"
+    one.close()
+    two.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_claims_are_made_together_and_answered_in_order(kind, tmp_path, request):
+    url = f"sqlite:///{tmp_path / 'm.db'}"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres").url
+    one, two = memory_at(url), memory_at(url)
+    one.claim([Claim(f"t-{number}", 1) for number in range(3)], "a", now=0, lease_ms=10)
+    one.settle([Done("t-2", 1, b"two", True), Done("t-1", 1, None, False)])
+    found = two.claim([Claim(f"t-{number}", 1) for number in (3, 2, 1, 0)], "b", 5, 10)
+    assert [each.kind for each in found] == ["mine", "done", "mine", "busy"]
+    assert found[1].completion == b"two"
     one.close()
     two.close()
 

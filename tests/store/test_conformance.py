@@ -6,6 +6,7 @@ from pawlflow.store.memory import MemoryStore
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.testing.conformance import StoreConformance
 from pawlflow.testing.conformance_mail import MailPromises
+from pawlflow.testing.conformance_removal import RemovalPromises
 from pawlflow.testing.conformance_search import SearchPromises
 
 SHOWS = {
@@ -16,6 +17,7 @@ SHOWS = {
         "test_a_stale_fence_anywhere_refuses_everything",
     ],
     "R216": [name for name in vars(SearchPromises) if name.startswith("test_")],
+    "R218": [name for name in vars(RemovalPromises) if name.startswith("test_")],
     "R183": ["test_instances_come_newest_first", "test_instances_are_filtered"],
     "R43": ["test_blobs_are_kept_once_and_shared"],
     "R211": [

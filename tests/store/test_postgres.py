@@ -18,6 +18,7 @@ from pawlflow.store.port import (
 )
 from pawlflow.store.postgres import PostgresStore
 from pawlflow.store.postgres_errors import told
+from pawlflow.store.postgres_link import connect
 from pawlflow.store.postgres_rows import sql_of
 from pawlflow.store.postgres_schema import MIGRATIONS
 from pawlflow.store.postgres_url import where_of
@@ -92,6 +93,14 @@ def test_a_url_that_cannot_be_read_is_refused_without_its_password(url, said):
     trouble = refused("store.url", lambda: open_store(url))
     assert said in str(trouble)
     assert "ss" not in str(trouble).replace("PASSWORD", "").replace("password", "").lower()
+
+
+def test_options_of_libpq_may_hold_blanks(url):
+    """They reach the server as they were meant, and ours do not."""
+    where = where_of(f"{url}&options=-c%20statement_timeout%3D77s&wait=3")
+    with connect(where) as db:
+        [(timeout,)] = db.execute("SHOW statement_timeout").fetchall()
+    assert timeout == "77s"
 
 
 def test_the_password_is_nowhere(postgres, url):

@@ -2,25 +2,34 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
 import nats
 from nats import errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js import api
 from nats.js.errors import APIError, NotFoundError
 
 from pawlflow.bus import nats_echo as echo
-from pawlflow.bus.port import Answered, BusError, BusFacts, Consumer, Echo, Heard, Stream
+from pawlflow.bus.nats_words import compare, config_of, consumer_of, fits, size_of
+from pawlflow.bus.port import (
+    Answered,
+    BusError,
+    BusFacts,
+    Consumer,
+    Echo,
+    Heard,
+    HeardAll,
+    Letter,
+    Stream,
+)
 
 log = logging.getLogger("pawl.nats")
 T = TypeVar("T")
 VERSION_MIN: Final = (2, 10)
 ANSWER_S: Final = 5.0  # for the server
 CONNECT_S: Final = 5.0
-TWICE_S: Final = 120.0  # in which a message with the same id counts once
 OVERLAP: Final = 10065  # the server's code: another stream has the subject
 IN_USE: Final = 10058  # the server's code: somebody else has made the stream meanwhile
 KEEPING_MAX: Final = 20  # rounds: as many services may come at once, and change one stream
@@ -105,6 +114,11 @@ class NatsBus:
             raise BusError("nats.version", message)
         return cls(client)
 
+    @property
+    def bytes_max(self) -> int:
+        """How large a message may be."""
+        return self.client.max_payload
+
     # Streams
 
     async def keep(self, stream: Stream) -> bool:
@@ -136,24 +150,20 @@ class NatsBus:
         message = f"the stream {stream.name} is changed by others again and again: look who it is"
         raise BusError("nats.stream", message)
 
-    async def take(self, consumer: Consumer, heard: Heard) -> None:
+    async def take(self, consumer: Consumer, heard: HeardAll) -> None:
         """Have a consumer and listen to it."""
         wanted = consumer_of(consumer)
         try:
             try:
                 info = await self.js.consumer_info(consumer.stream, consumer.name)
-                known = info.config
-                same = (known.filter_subject, sorted(known.filter_subjects or ())) == (
-                    wanted.filter_subject,
-                    sorted(wanted.filter_subjects or ()),
-                )
+                same = fits(info.config, wanted)
             except NotFoundError:
                 same = False
             if not same:
                 await self.js.add_consumer(consumer.stream, wanted)
             if consumer.deliver not in self.listening:
                 self.listening[consumer.deliver] = await self.client.subscribe(
-                    consumer.deliver, queue=consumer.name, cb=self.task_for(heard)
+                    consumer.deliver, queue=consumer.name, cb=self.task_for_all(heard)
                 )
         except APIError as error:
             message = f"the consumer {consumer.name} cannot be made: {error.description}"
@@ -161,27 +171,84 @@ class NatsBus:
         except GONE as error:
             raise lost(error) from error
 
+    async def taker(self, stream: str, name: str) -> Mapping[str, str] | None:
+        """What is said about a consumer that somebody listens to: the server knows."""
+        try:
+            info = await self.js.consumer_info(stream, name)
+        except NotFoundError:
+            return None
+        except GONE as error:
+            raise lost(error) from error
+        return (info.config.metadata or {}) if info.push_bound else None
+
+    def task_for_all(self, heard: HeardAll) -> Callable[[Msg], Awaitable[None]]:
+        """A task for all messages that the connection has read by now."""
+        arrived: list[NatsMessage] = []
+        loop = asyncio.get_running_loop()
+
+        def begin() -> None:
+            together = arrived.copy()
+            arrived.clear()
+            self.begin(guarded_all(heard, together))
+
+        async def note(msg: Msg) -> None:
+            if not arrived:
+                loop.call_soon(begin)
+            arrived.append(NatsMessage(msg))
+
+        return note
+
     def task_for(self, heard: Heard) -> Callable[[Msg], Awaitable[None]]:
         """A task for each message: many are heard while one waits for its commit."""
 
         async def begin(msg: Msg) -> None:
-            task = asyncio.ensure_future(guarded(heard, NatsMessage(msg)))
-            self.at_work.add(task)
-            task.add_done_callback(self.at_work.discard)
+            self.begin(guarded(heard, NatsMessage(msg)))
 
         return begin
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin with something, and know of it."""
+        task = asyncio.ensure_future(work)
+        self.at_work.add(task)
+        task.add_done_callback(self.at_work.discard)
 
     # Saying and asking
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
         """Say something; a stream has it when this returns."""
+        self.refuse_too_large(data, headers)
         try:
             await self.js.publish(subject, data, headers=dict(headers), timeout=ANSWER_S)
-        except errors.MaxPayloadError as error:
-            message = f"{len(data):,} bytes are more than the NATS server takes (its max_payload)"
-            raise BusError("nats.too_large", message) from error
         except GONE as error:
             raise lost(error) from error
+
+    def refuse_too_large(self, data: bytes, headers: Mapping[str, str]) -> None:
+        """A server hangs up on a message that is too large: it is not sent. Raises BusError."""
+        size = len(data) + size_of(headers)
+        if size > self.bytes_max:
+            message = f"{size:,} bytes are more than the NATS server takes (its max_payload)"
+            raise BusError("nats.too_large", message)
+
+    async def publish_all(self, letters: Sequence[Letter]) -> None:
+        """Say all of this, in order; the last on each subject is answered for all before it.
+
+        A stream takes what one connection says in the order in which it is said. If the connection
+        was another one in between, the part before may be lost.
+        """
+        for _, data, headers in letters:
+            self.refuse_too_large(data, headers)
+        last = {letter.subject: letter for letter in letters}
+        connection = self.client.stats["reconnects"]
+        try:
+            for letter in letters:
+                if last[letter.subject] is not letter:
+                    subject, data, headers = letter
+                    await self.client.publish(subject, data, headers=dict(headers))
+        except GONE as error:
+            raise lost(error) from error
+        await asyncio.gather(*(self.publish(*letter) for letter in last.values()))
+        if self.client.stats["reconnects"] != connection:
+            raise BusError("nats.unreachable", "the connection to NATS was made anew meanwhile")
 
     async def send(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
         """Say something to whoever listens now."""
@@ -247,13 +314,18 @@ class NatsBus:
         """Who takes messages of a stream."""
         return await heard_of(echo.consumers_of(self.js, stream))
 
-    async def close(self) -> None:
-        """Finish what was heard, and hear no more."""
-        for each in self.listening.values():
+    async def hush(self) -> None:
+        """Hear no more."""
+        listening, self.listening = self.listening, {}
+        for each in listening.values():
             try:
                 await each.unsubscribe()
             except GONE as error:
                 log.debug("not unsubscribed: %s", error)
+
+    async def close(self) -> None:
+        """Finish what was heard, and hear no more."""
+        await self.hush()
         if self.at_work:
             await asyncio.wait(self.at_work, timeout=ANSWER_S)
         if self.ours:
@@ -273,6 +345,14 @@ async def guarded(heard: Heard, message: NatsMessage) -> None:
         await heard(message)
     except Exception:
         log.exception("a message on %s was not taken", message.subject)
+
+
+async def guarded_all(heard: HeardAll, messages: Sequence[NatsMessage]) -> None:
+    """Messages that break their handler are not acknowledged, and come again."""
+    try:
+        await heard(messages)
+    except Exception:
+        log.exception("%d messages on %s were not taken", len(messages), messages[0].subject)
 
 
 async def noted(error: Exception) -> None:
@@ -302,44 +382,3 @@ def shown(url: str) -> str:
     """A URL without what must not be told."""
     scheme, mark, rest = url.rpartition("://")
     return f"{scheme}{mark}{rest.rpartition('@')[2]}"
-
-
-def config_of(stream: Stream, subjects: tuple[str, ...]) -> api.StreamConfig:
-    """A stream in the words of NATS."""
-    policy = api.RetentionPolicy.WORK_QUEUE if stream.once else api.RetentionPolicy.LIMITS
-    return api.StreamConfig(
-        name=stream.name,
-        subjects=list(subjects),
-        retention=policy,
-        storage=api.StorageType.FILE,
-        discard=api.DiscardPolicy.OLD,
-        max_age=stream.age_s,
-        duplicate_window=min(TWICE_S, stream.age_s),
-        description="made by Pawl",
-    )
-
-
-def compare(stream: Stream, found: api.StreamConfig) -> None:
-    """Is the stream what was asked for? An old server, or somebody else, may differ."""
-    wrong = echo.stream_differs(config_of(stream, stream.subjects), found)
-    if wrong:
-        message = (
-            f"the stream {stream.name} is not as it was asked for ({', '.join(wrong)}): "
-            "delete it, and it is made anew; what it held is sent again"
-        )
-        raise BusError("nats.stream", message)
-
-
-def consumer_of(consumer: Consumer) -> api.ConsumerConfig:
-    """A consumer in the words of NATS."""
-    one = consumer.subjects[0] if len(consumer.subjects) == 1 else None
-    return api.ConsumerConfig(
-        durable_name=consumer.name,
-        deliver_subject=consumer.deliver,
-        deliver_group=consumer.name,
-        ack_policy=api.AckPolicy.EXPLICIT,
-        ack_wait=consumer.ack_s,
-        max_ack_pending=consumer.pending_max,
-        filter_subject=one,
-        filter_subjects=None if one else list(consumer.subjects),
-    )

@@ -4,8 +4,8 @@ A bus is only a hint: the journal decides. Whatever it loses is sent again, what
 changes nothing.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -34,6 +34,15 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     deliver: str  # the subject on which they come
     ack_s: float  # unless acknowledged in this time, a message comes again
     pending_max: int  # that were brought and not acknowledged yet
+    about: Mapping[str, str] = {}  # what others may know of it
+
+
+class Letter(NamedTuple):
+    """A message that is to be sent."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
 
 
 class Echo(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,11 +98,17 @@ class Message(Protocol):
 
 
 Heard = Callable[[Message], Awaitable[None]]
+HeardAll = Callable[[Sequence[Message]], Awaitable[None]]
 Answered = Callable[[Message], Awaitable[bytes]]
 
 
 class Bus(Protocol):
     """A connection to a bus. It is used on one event loop."""
+
+    @property
+    def bytes_max(self) -> int:
+        """How large a message may be."""
+        ...
 
     async def keep(self, stream: Stream) -> bool:
         """Have a stream for these subjects, beside those it has; True if it had to be made.
@@ -102,12 +117,30 @@ class Bus(Protocol):
         """
         ...
 
-    async def take(self, consumer: Consumer, heard: Heard) -> None:
-        """Have a consumer and listen to it. Said again, only what is missing is made."""
+    async def take(self, consumer: Consumer, heard: HeardAll) -> None:
+        """Have a consumer and listen to it: what comes together is heard together, in order.
+
+        Nobody waits for more to come. Said again, only what is missing is made. Raises BusError.
+        """
+        ...
+
+    async def taker(self, stream: str, name: str) -> Mapping[str, str] | None:
+        """What is said about a consumer; None unless somebody listens to it now.
+
+        Raises BusError.
+        """
         ...
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
         """Say something; a stream has it when this returns. Raises BusError."""
+        ...
+
+    async def publish_all(self, letters: Sequence[Letter]) -> None:
+        """Say all of this, in order; streams have it when this returns.
+
+        One answer of a stream stands for all that was said on its subject before. Raises BusError:
+        then any part of it may have been heard, and all of it is to be said again.
+        """
         ...
 
     async def send(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
@@ -140,6 +173,10 @@ class Bus(Protocol):
 
     async def consumers(self, stream: str) -> list[tuple[str, tuple[str, ...], int]]:
         """Who takes messages of a stream: name, subjects, and how many at a time."""
+        ...
+
+    async def hush(self) -> None:
+        """Hear no more. What was heard may still be acknowledged, and things may be said."""
         ...
 
     async def close(self) -> None:

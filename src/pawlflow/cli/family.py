@@ -70,7 +70,7 @@ class Family:
         self.children = {key: member for key, member in found.items() if member is not None}
         members = [self.root, *self.children.values()]
         self.begins = any(each is None for member in members for each in member.loops.values())
-        self.awaited = len(self.children) < len(wanted)
+        self.awaited = any(e.heard is None and e.id not in self.children for e in wanted)
         moved += [member.look(self.store) for member in self.children.values()]
         return self.shown if any(moved) else None
 

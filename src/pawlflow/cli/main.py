@@ -59,6 +59,8 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "restore": ("pawlflow.cli.keep:restore", "Put a backup in the place of the store."),
     "move": ("pawlflow.cli.move", "Carry the store elsewhere, from SQLite to PostgreSQL or back."),
     "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
+    "archive": ("pawlflow.cli.archive", "Write closed instances as files that prove themselves."),
+    "retain": ("pawlflow.cli.retain", "List or remove the instances whose time is over."),
     "keys": ("pawlflow.cli.keys", "Create, list and revoke keys of executors."),
     "serve": ("pawlflow.cli.serve", "Run a production node, until it is stopped."),
     "worker": ("pawlflow.cli.worker", "Run a module's commands as a service on NATS."),
@@ -77,7 +79,7 @@ SECTIONS: Final = {
     ),
     "Operate": (
         *("schedules", "replay", "rebuild", "dlq", "keys", "doctor", "backup", "restore"),
-        *("move", "journal"),
+        *("move", "journal", "archive", "retain"),
     ),
 }
 

@@ -119,7 +119,7 @@ def find_journals(paths: Sequence[str], *, as_json: bool) -> list[Path]:
     found: list[Path] = []
     for given in paths:
         path = Path(given)
-        found += sorted(path.glob("*.journal")) if path.is_dir() else [path]
+        found += sorted(path.rglob("*.journal")) if path.is_dir() else [path]
         if not path.exists():
             fail("cli.not_found", f"no such file: {given}", exit_code=NOT_FOUND, as_json=as_json)
     return found

@@ -59,6 +59,7 @@ def report_told(report: Report) -> dict[str, Any]:
     return {
         "instances": report.instances,
         "turns": report.turns,
+        "removed": report.removed,
         "entries": report.entries,
         "frames": report.frames,
         "shards": report.shards,
@@ -84,7 +85,8 @@ def print_report(report: Report) -> None:
     chains = f"{count(report.frames, 'frame')} in {count(report.shards, 'shard')}"
     mark = different_mark() if report.differences else same_mark()
     rest = "" if report.differences else ", the same bytes"
-    click.echo(f"{mark} {looked}; {chains}{rest}")
+    gone = f"; {report.removed:,} removed, their hashes stay" if report.removed else ""
+    click.echo(f"{mark} {looked}; {chains}{rest}{gone}")
     for each in report.differences:
         whose = each.cell.key if each.cell else f"shard {each.shard}"
         turn = f" turn {each.turn}" if each.turn else ""

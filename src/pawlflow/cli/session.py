@@ -29,6 +29,7 @@ from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import InstanceId, Tenant
 from pawlflow.model.payload import PayloadError
 from pawlflow.projections.reading import UnknownInstanceError
+from pawlflow.projections.removed import RemovedInstanceError, absent
 from pawlflow.projections.story import NoSuchTurnError
 from pawlflow.requests import BadRequestError
 from pawlflow.store.port import Filter, Head, Store, StoreError
@@ -52,7 +53,7 @@ EXITS: Final = {
         (
             *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
             *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown"),
-            *("receipt.unknown", "keys.unknown", "views.missing"),
+            *("receipt.unknown", "keys.unknown", "views.missing", "instance.removed"),
         ),
         NOT_FOUND,
     ),
@@ -137,7 +138,10 @@ def head_of(here: Session, store: Store, key: str) -> Head:
 
 
 def unknown_instance(here: Session, store: Store, key: str) -> NoReturn:
-    """There is no such instance: name those that may have been meant."""
+    """There is no such instance: it was removed, or name those that may have been meant."""
+    why = absent(store, here.tenant, key)
+    if isinstance(why, RemovedInstanceError):
+        here.end(why.code, str(why))
     known = store.instances(Filter(tenant=here.tenant, limit=CLOSE_MAX))
     ids = [head.cell.key for head in known]
     close = get_close_matches(key, ids, n=3) or [each for each in ids if each.startswith(key)][:3]

@@ -21,7 +21,10 @@ from pawlflow.worker import Worker
     "--nats", envvar="PAWL_NATS", metavar="URL", help="The NATS server.", show_envvar=True
 )
 @click.option("--memory", metavar="URL", help="What was done; default .pawl/worker-SERVICE.db.")
-def command(module: str, nats: str | None, memory: str | None, **options: Any) -> None:
+@click.option("--no-batches", is_flag=True, help="Take commands one by one.")
+def command(
+    module: str, nats: str | None, memory: str | None, no_batches: bool, **options: Any
+) -> None:
     """A module has Worker objects, or @step functions named SERVICE.v1.RESOURCE.ACTION."""
     here = session(options)
     with told(here):
@@ -29,6 +32,7 @@ def command(module: str, nats: str | None, memory: str | None, **options: Any) -
         for each in workers:
             each.nats = nats or each.nats
             each.memory_url = memory or each.memory_url
+            each.batches = each.batches and not no_batches
         asyncio.run(run_all(here, workers))
 
 

@@ -17,6 +17,7 @@ from pawlflow.definition.shape import (
     Gate,
     OnFailure,
     OnTimeout,
+    Retention,
     Retry,
     Rung,
     Step,
@@ -126,6 +127,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     output: Bound | None
     search: tuple[tuple[str, Bound], ...]  # what an instance may be found by
     input_schema: bytes | None  # canonical, for admission
+    retention: Retention | None  # how long instances are kept once they are closed
 
     def ancestors(self, step: int) -> list[int]:
         """Every step that comes before one, in the order of the file."""
@@ -183,6 +185,7 @@ def compile_plan(workflow: Workflow) -> Plan:
             for name, source in workflow.search.items()
         ),
         input_schema=None if workflow.input is None else encode(workflow.input),
+        retention=workflow.retention,
     )
 
 

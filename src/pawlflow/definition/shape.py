@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from pawlflow.model.ids import DurationMs, EffectName, RoleName, StepName, WorkflowName
+from pawlflow.model.ids import DurationMs, EffectName, RoleName, StepName, TimeMs, WorkflowName
 
 StepKind = Literal["run", "agent", "approval", "sleep", "wait", "workflow", "emit"]
 OnFailure = Literal["abort", "skip", "compensate", "escalate"]
@@ -149,6 +149,14 @@ class Retention(Value, frozen=True, kw_only=True, gc=False):
 
     completed_ms: DurationMs | None = None
     failed_ms: DurationMs | None = None
+
+    def until(self, outcome: str, closed_at: TimeMs) -> TimeMs | None:
+        """When the time of an instance is over that ended like this; None: it is kept for ever.
+
+        `failed` holds for every end that is no success: failed, timed out, cancelled.
+        """
+        kept = self.completed_ms if outcome == "completed" else self.failed_ms
+        return None if kept is None else TimeMs(closed_at + kept)
 
 
 class Workflow(Value, frozen=True, kw_only=True, gc=False):

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from typing import Any, Final, Self
-from uuid import UUID
 
+from pawlflow.effects.headers import uuid_text
 from pawlflow.effects.secrets import NOTHING, Hidden
 from pawlflow.model.budgets import AMOUNT_MAX
 from pawlflow.model.failure import FailureClass
@@ -61,7 +61,7 @@ class Context:
     """What a step's function may ask for as `ctx`."""
 
     def __init__(self, call: Call, beat: Callable[[], None]) -> None:
-        self.key = str(UUID(bytes=bytes(call.key)))
+        self.key = uuid_text(call.key)
         self.attempt = call.attempt
         self.feedback = list(call.feedback)
         self.tenant = call.cell.tenant

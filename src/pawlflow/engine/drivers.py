@@ -55,6 +55,7 @@ class Engine:
         self.mail = FairMail(store)
         self.clock = clock
         self.outside = outside
+        self.rounds_max = ROUNDS_MAX
         self.reply: Callable[[act.Reply], None] = lambda _: None
         self.forward: Callable[[act.Forward], None] = self.refuse
         self.mailed: Callable[[Sequence[Mail]], None] = lambda _: None
@@ -86,7 +87,7 @@ class Engine:
 
         What was let out begins before the next batch is stepped.
         """
-        for _ in range(ROUNDS_MAX):
+        for _ in range(self.rounds_max):
             actions = self.core.work(self.clock.now())
             if not actions:
                 return self.core.next_wake()

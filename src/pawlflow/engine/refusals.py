@@ -54,6 +54,7 @@ NO_OPS: Final = frozenset(
         "continue.nothing",
         "batch.not_awaited",
         "checkpoint.kept",
+        "retention.kept",
     }
 )
 # What only cells and clocks say to cells: a refusal is an answer that came too late.

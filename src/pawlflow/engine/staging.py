@@ -16,6 +16,7 @@ from pawlflow.kernel.heads import Question, facts_of, found_by, questions_change
 from pawlflow.kernel.snapshot import STATE_BYTES_MAX, sealed_state, snapshot_payloads
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped
+from pawlflow.kernel.system.retention import expiry_of
 from pawlflow.model.ids import CellId, Digest, InstanceId, StepName, TimeMs, WorkflowName
 from pawlflow.model.intents import Intent
 from pawlflow.model.journal import (
@@ -67,6 +68,8 @@ class Staging:
         self.intents: list[Intent] = []
         self.mail: list[port.Mail] = []
         self.taken: list[port.Taken] = []
+        self.expiring: list[tuple[Ref, TimeMs]] = []
+        self.removed: list[Head] = []
         self.unreadable: list[tuple[int, port.Taken]] = []
         self.committed: list[Committed] = []
         self.sends: deque[Offer] = deque()  # of this batch, to cells of the same shard
@@ -147,6 +150,8 @@ class Staging:
                 self.keep(live, step, asked)
             if stepped.turn.number == 1 and (found := found_by(state)):
                 self.attributes.append(port.Attributes(ref, found))
+            if (until := expiry_of(state)) is not None:
+                self.expiring.append((ref, until))
         else:
             self.publish(live.id, stepped, staged.now)
         size = len(stepped.data) + len(beside)
@@ -224,6 +229,8 @@ class Staging:
             snapshots=[made for live in self.touched.values() if (made := snapshot_of(live))],
             mail=self.mail,
             taken=self.taken,
+            expiring=self.expiring,
+            removed=self.removed,
         )
 
 

@@ -12,7 +12,7 @@ from pawlflow.engine.patience import held_until
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.refusals import put_aside, quarantine, refuse
 from pawlflow.engine.staging import Staged, Staging
-from pawlflow.engine.system.letters import looks_beside, resolve
+from pawlflow.engine.system.letters import comes_early, resolve
 from pawlflow.engine.system.telling import tell_batch
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.state import Instance
@@ -20,13 +20,14 @@ from pawlflow.kernel.step import Cell, Stepped, new_cell, step
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import StartInstance, Tick
 from pawlflow.model.journal import Stamps
-from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.model.operate import DiscardInput, RedriveInput, RemoveInstance
 from pawlflow.model.reviews import SettleReview
 from pawlflow.model.system import EmitEvent, is_system
 from pawlflow.store.port import Taken
 
 CHANCE: Final = (StartInstance, EmitEvent)  # inputs whose turns need entropy
-ABOUT_INPUTS: Final = frozenset({RedriveInput, DiscardInput, SettleReview})  # that were put aside
+# About inputs that were put aside, and about all that there is of a cell.
+FOR_SHARDS: Final = frozenset({RedriveInput, DiscardInput, SettleReview, RemoveInstance})
 
 
 def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
@@ -34,7 +35,7 @@ def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
     live = core.hot.get(offer.address)
     incoming = offer.input
     unread = isinstance(incoming, StartInstance) and incoming.definition not in core.plans.known
-    if live is None or unread or looks_beside(live, incoming):  # something must be read first
+    if live is None or unread or comes_early(staging, live, offer):  # something must be read first
         if offer.sent:
             staging.mail.append(mail_of(offer.cell, offer.input))
         else:
@@ -65,7 +66,7 @@ def decide_offer(
     incoming = offer.input
     if live.head is None and offer.cell.workflow:
         live.id = offer.cell  # what it would be, should it come to be
-    if type(incoming) in ABOUT_INPUTS:
+    if type(incoming) in FOR_SHARDS:
         return resolve(core, staging, staged, live, offer)
     if live.trouble is not None:
         return live.trouble

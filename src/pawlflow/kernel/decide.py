@@ -9,7 +9,7 @@ from pawlflow.kernel.system import starting, tell
 from pawlflow.kernel.units import Unit
 from pawlflow.model import inputs
 from pawlflow.model.events import InstancePaused, InstanceUnpaused
-from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.model.operate import DiscardInput, RedriveInput, RemoveInstance
 from pawlflow.model.reviews import SettleReview
 from pawlflow.model.system import Continue, SystemInput
 
@@ -68,7 +68,7 @@ def decide_input(  # noqa: C901  # one table
             return starting.receive(draft, incoming)
         case Continue():
             return fans.go_on(draft)
-        case RedriveInput() | DiscardInput() | SettleReview():
+        case RedriveInput() | DiscardInput() | RemoveInstance() | SettleReview():
             return Rejected("input.not_for_cells", type(incoming).__name__)
         case _:
             if isinstance(incoming, SystemInput):

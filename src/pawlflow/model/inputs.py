@@ -5,7 +5,7 @@ from typing import Literal
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import Digest, RoleName, StepKey, StepName, TimeMs
 from pawlflow.model.kin import Parent
-from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.model.operate import DiscardInput, RedriveInput, RemoveInstance
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
 from pawlflow.model.reviews import OfReview, SettleReview
@@ -135,6 +135,7 @@ Input = (
     | UnpauseInstance
     | RedriveInput
     | DiscardInput
+    | RemoveInstance
     | SettleReview
     | GrantSlot
     | HoldInstance

@@ -55,10 +55,10 @@ class Turn(Record, frozen=True, gc=False):
 
 
 class Disposition(Record, frozen=True, tag="disposition"):
-    """An input that became no turn: refused, or put aside after it broke its cell."""
+    """An input that became no turn: refused, put aside, or that removed its cell."""
 
     cell: CellId
-    kind: Literal["rejected", "dead", "redriven", "discarded", "settled"]
+    kind: Literal["rejected", "dead", "redriven", "discarded", "settled", "removed"]
     code: str
     detail: Payload
     input: Input

@@ -1,5 +1,6 @@
 """Inputs of operators, for the shard rather than the program of a cell."""
 
+from pawlflow.model.ids import Digest
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
 
@@ -19,3 +20,11 @@ class DiscardInput(Record, frozen=True, tag="dead.discard", gc=False):
     entry: int
     by: str
     comment: Payload | None = None
+
+
+class RemoveInstance(Record, frozen=True, tag="instance.remove", gc=False):
+    """Remove a closed instance whose time is over; of its entries only the hashes stay."""
+
+    turn: int  # its last
+    hash: Digest  # of that turn: what is removed is what was looked at, and archived
+    by: str

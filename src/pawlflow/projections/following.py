@@ -15,7 +15,10 @@ import msgspec
 
 from pawlflow.definition.plan import PLANS_MAX, Plan, plan_of
 from pawlflow.model.ids import CellId, Digest
+from pawlflow.model.journal import Disposition
+from pawlflow.model.records import read
 from pawlflow.projections.folding import Folding
+from pawlflow.projections.removed import was_removed
 from pawlflow.projections.rows import Place
 from pawlflow.store.port import SHARDS, Entry, Head, Ref, Store, StoreError, StoreUnknownError
 from pawlflow.store.views import InstanceRow, Mark, Page, ReadModels, Standing, StepRow, UuidOf
@@ -123,12 +126,16 @@ class Follower:
             raise StoreError("store.gap", f"{place} has no frame after sequence {mark.seq}")
         if page.prev != mark.hash:
             return self.restarted(mark.shard)
+        gone = [each.ref for each in page.entries if removes(each)]
         changed = self.fold(mark, page)
+        for ref in gone:
+            changed.pop(ref, None)
+            self.folded.pop(ref, None)
         after = msgspec.structs.replace(mark, seq=page.seq, hash=page.hash, at=page.at)
         instances, steps = rows_of(changed, mark.generation)
         began = time.monotonic()
         try:
-            written = self.models.write(mark, after, instances, steps)
+            written = self.models.write(mark, after, instances, steps, gone)
         except StoreUnknownError:
             written = False
         except StoreError:
@@ -147,8 +154,13 @@ class Follower:
 
     def fold(self, mark: Mark, page: Page) -> dict[Ref, Folding]:
         """Let the turns of a page happen; gives the instances they happened in."""
-        turns = [each for each in page.entries if each.number and each.ref not in self.system]
-        heads = self.heads_of({each.ref for each in turns} - self.folded.keys())
+        turns = [e for e in page.entries if e.number and e.data and e.ref not in self.system]
+        new = {each.ref for each in turns} - self.folded.keys()
+        heads = self.heads_of(new)
+        lost = new - heads.keys() - self.system
+        if lost:  # some may have been removed since the page was read
+            lost = {ref for ref in lost if was_removed(self.store, ref)}
+            turns = [each for each in turns if each.ref not in lost]
         written = self.models.turns(mark.shard, mark.generation, list(heads)) if heads else {}
         changed: dict[Ref, Folding] = {}
         for entry in turns:
@@ -243,6 +255,14 @@ def rows_of(
         instances.append(instance)
         steps += touched
     return instances, steps
+
+
+def removes(entry: Entry) -> bool:
+    """Does this entry say that its cell was removed?"""
+    if entry.number or not entry.data:
+        return False
+    disposed: Disposition = read(Disposition, entry.data, {})
+    return disposed.kind == "removed"
 
 
 def found(heads: dict[Ref, Head], entry: Entry) -> Head:

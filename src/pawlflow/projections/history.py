@@ -5,6 +5,7 @@ whoever hears an event twice can tell.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from pawlflow.kernel.draft import ENGINE
@@ -22,6 +23,7 @@ from pawlflow.projections.plain import time_told, uuid_told
 from pawlflow.projections.publish import CLOSES, never_begun, published
 from pawlflow.projections.story import Story, unbegun
 
+TRACES_MAX: Final = 16_384  # of instances at work at one time
 SCHEMA_VERSION: Final = 1  # of the envelope; grows only with a breaking change
 
 
@@ -118,4 +120,10 @@ def trace_id(state: Instance) -> str:
 
     Whoever hears events must not be able to guess a key, and answer for an executor.
     """
-    return hash_of("pawl.trace-id.1", state.nonce)[:16].hex()
+    return traced(state.nonce)
+
+
+@lru_cache(TRACES_MAX)
+def traced(nonce: bytes) -> str:
+    """The same, of what makes an instance its own: each of its commands and events has it."""
+    return hash_of("pawl.trace-id.1", nonce)[:16].hex()

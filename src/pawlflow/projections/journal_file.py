@@ -1,8 +1,9 @@
 """Journal files: a journal outside any database, whole and verifiable by itself.
 
-A file is a sequence of CBOR byte strings. Each wraps one canonical document: a definition, or a
-frame with its turns and the payloads that lie beside them. Reading checks everything that can be
-checked without deciding again: heads, sequence, chains, Merkle roots, addresses.
+A file is a sequence of CBOR byte strings. Each wraps one canonical document: a definition, a frame
+with its turns and the payloads that lie beside them, or a part of a frame: some of its entries,
+each with the proof that it is in there. Reading checks everything that can be checked without
+deciding again: heads, sequence, chains, Merkle roots, proofs, addresses.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from pawlflow.model.journal import (
 )
 from pawlflow.model.payload import PayloadError, verified
 from pawlflow.model.records import Record, read, write
+from pawlflow.projections.inclusion import root_over, sealed_by
 
 DOCUMENT_BYTES_MAX: Final = 1 << 30  # a frame holds many turns, each with payloads of its own
 
@@ -64,6 +66,26 @@ class FrameRecord(Record, frozen=True, tag="frame"):
     entries: tuple[TurnEntry | DispositionEntry, ...]
 
 
+class Proven(Record, frozen=True):
+    """An entry at its place in a frame, and the hashes that lead from it to the root."""
+
+    index: int
+    entry: TurnEntry | DispositionEntry
+    path: tuple[Digest, ...] = ()
+
+
+class PartRecord(Record, frozen=True, tag="part"):
+    """A frame of which only some entries are shown."""
+
+    shard: int
+    first: int
+    last: int
+    prev: Digest
+    root: Digest
+    hash: Digest
+    entries: tuple[Proven, ...]
+
+
 class JournalError(Exception):
     """A journal that is not what was written. `at` is the sequence number, or the byte."""
 
@@ -83,9 +105,10 @@ class Journal(msgspec.Struct):
     shard: int
     last: int
     head: Digest
+    parts: list[PartRecord] = []  # without their entries, to be held against a store
 
 
-def write_journal(records: Iterable[DefinitionRecord | FrameRecord]) -> bytes:
+def write_journal(records: Iterable[DefinitionRecord | FrameRecord | PartRecord]) -> bytes:
     """The bytes of a file."""
     return b"".join(head(2, len(data)) + data for data in map(write, records))
 
@@ -112,15 +135,17 @@ def seal(
 
 def read_journal(data: bytes) -> Journal:
     """Read a file of one shard. Raises JournalError at the first thing that is not right."""
-    journal = Journal([], {}, [], {}, -1, 0, Digest(b""))
+    journal = Journal([], {}, [], {}, -1, 0, Digest(b""), [])
     for at, document in documents(data):
         try:
             decoded = decode(document, DOCUMENT_BYTES_MAX)
-            record = read(DefinitionRecord | FrameRecord, decoded, {})
+            record = read(DefinitionRecord | FrameRecord | PartRecord, decoded, {})
         except CodecError as error:
             raise JournalError("journal.unreadable", at, str(error)) from error
         if isinstance(record, DefinitionRecord):
             journal.definitions.append(record.data)
+        elif isinstance(record, PartRecord):
+            admit_part(journal, record)
         else:
             admit_frame(journal, record)
     return journal
@@ -167,6 +192,34 @@ def admit_frame(journal: Journal, record: FrameRecord) -> None:
     if (frame.last, frame.root, frame.hash) != (record.last, record.root, record.hash):
         raise JournalError("journal.hash", record.first, "the frame's hash is not its own")
     journal.last, journal.head = record.last, record.hash
+
+
+def admit_part(journal: Journal, record: PartRecord) -> None:
+    """Check a part of a frame: what is shown of it is in it, at the places that are said."""
+    size = record.last - record.first + 1
+    if journal.head and (record.shard != journal.shard or record.first <= journal.last):
+        raise JournalError(
+            "journal.gap", record.first, "parts stand in order, and are of one shard"
+        )
+    if journal.head and record.first == journal.last + 1 and record.prev != journal.head:
+        raise JournalError("journal.chain", record.first, "the frame is chained to another one")
+    before = -1
+    for proven in record.entries:
+        at = record.first + proven.index
+        leaf = admit_entry(journal, proven.entry, at)
+        shown = root_over(leaf, proven.index, size, proven.path)
+        if not before < proven.index < size or shown != record.root:
+            raise JournalError("journal.proof", at, "the entry is not proven to be in its frame")
+        before = proven.index
+    if not record.entries or sealed_by(*bounds(record)) != record.hash:
+        raise JournalError("journal.hash", record.first, "the frame's hash is not its own")
+    journal.shard, journal.last, journal.head = record.shard, record.last, record.hash
+    journal.parts.append(msgspec.structs.replace(record, entries=()))
+
+
+def bounds(record: PartRecord) -> tuple[Digest, int, int, Digest]:
+    """What the hash of a frame is over."""
+    return record.prev, record.first, record.last, record.root
 
 
 def admit_entry(journal: Journal, entry: Entry, at: int) -> Digest:

@@ -36,6 +36,10 @@ class Kin:
         except UnknownInstanceError:
             return None
 
+    def was_removed(self, key: str) -> bool:
+        """Was there an instance of this id whose time is over?"""
+        return self.store.removed((self.tenant, InstanceId(key))) is not None
+
     def parent(self, key: str) -> Parent | None:
         """Who waits for an instance; None if nobody does, or there is no such instance."""
         story = self.story(key)

@@ -10,7 +10,6 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from pawlflow.definition.canonical import hash_of_bytes
@@ -28,6 +27,10 @@ from pawlflow.model.records import read
 from pawlflow.model.system import DefinitionPublished
 from pawlflow.projections.orphans import SAID, note_orphans, row_of
 from pawlflow.projections.proof_index import lost_from
+from pawlflow.projections.proof_removal import Removals, is_gone, went_since
+from pawlflow.projections.proof_report import PROBLEMS_MAX
+from pawlflow.projections.proof_report import Problem as Problem
+from pawlflow.projections.proof_report import Report as Report
 from pawlflow.projections.reading import take_in
 from pawlflow.projections.story import Story
 from pawlflow.projections.verify import Difference, verify, verify_turn
@@ -36,32 +39,8 @@ from pawlflow.store.check import genesis
 from pawlflow.store.port import SHARDS, Entry, Head, Ref, ShardHead, Store, StoreError, position
 
 Progress = Callable[[int, int], None]
-PROBLEMS_MAX: Final = 1_000  # kept; a store with more is not mended by a longer list
 LOCATES_MAX: Final = 32  # each reads a shard once more, to name the turn
 DISPOSITIONS_MAX: Final = 10_000  # of a tenant; the port gives them all at once
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not as it was written, and where."""
-
-    code: str
-    shard: int | None = None
-    seq: int | None = None
-    cell: CellId | None = None
-    turn: int | None = None
-    message: str
-
-
-class Report(msgspec.Struct, kw_only=True):
-    """What was looked at, and what was found."""
-
-    shards: int = 0
-    frames: int = 0
-    entries: int = 0
-    instances: int = 0
-    turns: int = 0
-    live: bool = False  # an owner went on meanwhile: what is found by an index was not judged
-    differences: list[Problem] = []
 
 
 def verify_instance(story: Story) -> Difference | None:
@@ -111,6 +90,7 @@ class Proof:
         self.asked: dict[tuple[Tenant, Ref, str], int] = {}  # the last turns that asked: their seq
         self.aside: list[Problem] = []  # what counts only if nobody wrote meanwhile
         self.unread: set[Ref] = set()  # cells with a problem of their own
+        self.removals = Removals(store)
         self.plan = lru_cache(256)(self._plan)
 
     def found(self, code: str, message: str, **place: Any) -> None:
@@ -153,6 +133,7 @@ def verify_shard(proof: Proof, head: ShardHead) -> None:
     except StoreError as error:
         proof.found(error.code, str(error), shard=shard, seq=end.seq + 1)
         return
+    proof.aside += proof.removals.left(shard)
     if (end.seq, end.hash, end.now) != (head.seq, head.hash, head.now) or head.epoch < end.epoch:
         message = f"shard {shard} ends at {end.seq}; its head says {head.seq}, or is another's"
         proof.found("journal.head", message, shard=shard, seq=head.seq)
@@ -164,10 +145,10 @@ def verify_frame(proof: Proof, end: ShardHead, written: port.FrameWrite) -> None
     place = f"the frame of shard {shard} from {frame.first} to {frame.last}"
     try:
         made = journal.frame_of(shard, end.hash, end.seq + 1, [entry.hash for entry in entries])
-        turns = (read_turn(entry.data, {}) for entry in entries if entry.number)
+        turns = (read_turn(entry.data, {}) for entry in entries if entry.number and entry.data)
         time = next((turn.stamps.now for turn in turns), written.now)
         proof.report.entries += len(entries)
-        proof.turns[shard] += sum(mix(each.ref, each.hash) for each in entries if each.number)
+        proof.turns[shard] += sum(mix(e.ref, e.hash) for e in entries if e.number and e.data)
     except (CodecError, TypeError) as error:
         proof.found("journal.entry", f"{place}: {error}", shard=shard, seq=end.seq + 1)
         return
@@ -186,9 +167,12 @@ def verify_frame(proof: Proof, end: ShardHead, written: port.FrameWrite) -> None
 
 def verify_entry(proof: Proof, shard: int, seq: int, entry: Entry) -> None:
     """What can be said of an entry without its cell: a cell is named by its first turn's place."""
-    if entry.number == 0:
+    if not entry.data:
+        proof.removals.bare(seq, entry)
+    elif entry.number == 0:
         verify_disposition(proof, shard, seq, entry)
-    elif entry.ref % SHARDS != shard or (entry.ref == position(shard, seq)) != (entry.number == 1):
+    born = entry.ref == position(shard, seq)
+    if entry.number and (entry.ref % SHARDS != shard or born != (entry.number == 1)):
         message = f"turn {entry.number} of cell {entry.ref} cannot stand here"
         proof.found("journal.entry", message, shard=shard, seq=seq, turn=entry.number)
 
@@ -202,6 +186,11 @@ def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None
     take_in(beside, entry, cell.tenant)
     mentioned = [payload.addr for payload in journal.payloads_of(disposed)]
     elsewhere = [addr for addr in mentioned if addr not in beside]
+    if disposed.kind == "removed":
+        for message in proof.removals.fact(seq, entry, disposed):
+            proof.found("journal.removed", message, shard=shard, seq=seq, cell=cell)
+        proof.report.removed += 1
+        return
     if entry.ref != position(shard, seq):  # else its cell never came to be
         proof.disposed.setdefault(entry.ref, (seq, cell, []))[2].extend(elsewhere)
         if disposed.kind == "dead":
@@ -240,6 +229,10 @@ def verify_turns(proof: Proof, head: Head) -> None:
     cell, address = head.cell, (head.cell.tenant, head.cell.key)
     image = proof.store.story(address)
     if image is None or image.head.ref != head.ref:
+        if is_gone(proof.store, head):  # by an owner that goes on
+            proof.unread.add(head.ref)
+            proof.disposed.pop(head.ref, None)
+            return
         raise StoreError("cell.lost", f"{cell.key} is listed, and not found by its id")
     is_system = cell.workflow.startswith("$")
     payloads = dict(image.blobs)
@@ -350,7 +343,7 @@ def turns_in(proof: Proof, shard: int) -> Iterator[tuple[int, Entry]]:
     try:
         for written in proof.store.frames(shard):
             for seq, entry in enumerate(written.entries, written.frame.first):
-                if entry.number and seq <= proof.ends[shard]:
+                if entry.number and entry.data and seq <= proof.ends[shard]:
                     yield seq, entry
     except StoreError:
         return  # told before
@@ -369,6 +362,8 @@ def verify_owners(proof: Proof, head: ShardHead) -> None:
         owners.setdefault(entry.ref, seq)
     for cell in proof.store.refs():
         owners.pop(cell.ref, None)
+    if went_since(proof.store, shard, proof.ends[shard], head.seq):
+        return  # an owner removed cells meanwhile: what was read of them is of another moment
     for ref, seq in owners.items():
         message = f"the entries from {seq} on are of cell {ref}, and there is none"
         proof.found("journal.orphan", message, shard=shard, seq=seq)

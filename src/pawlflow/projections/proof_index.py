@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pawlflow.kernel.heads import found_by
 from pawlflow.kernel.state import Instance, State
+from pawlflow.kernel.system.retention import expiry_of
 from pawlflow.store.port import SHARDS, Filter, Head, Store, Term
 
 
@@ -17,6 +18,9 @@ def lost_from(store: Store, head: Head, state: State, *, held: bool) -> list[str
         lost.append("calls in flight")
     if isinstance(state, Instance):
         lost += lost_from_lists(store, head, state)
+        until = expiry_of(state)
+        if until and store.expiring(shards, (until, before), 1) != [(until, head)]:
+            lost.append("those that are kept for a time")
     elif head not in store.systems(head.cell.tenant, head.cell.workflow, f"{head.cell.key}\0", 1):
         lost.append("system cells")
     if head.quarantined != held:

@@ -8,21 +8,17 @@ from pawlflow.model.ids import Digest, InstanceId, Tenant
 from pawlflow.model.journal import instance_genesis, turn_hash
 from pawlflow.model.payload import PayloadError, verified
 from pawlflow.model.records import read
+from pawlflow.projections.removed import UnknownInstanceError as UnknownInstanceError
+from pawlflow.projections.removed import absent
 from pawlflow.projections.story import Story
 from pawlflow.store.port import CellImage, Entry, Head, Store, StoreError
-
-
-class UnknownInstanceError(LookupError):
-    """There is no such instance."""
-
-    code = "instance.unknown"
 
 
 def story_of(store: Store, tenant: Tenant, key: InstanceId) -> Story:
     """The story of an instance. Raises UnknownInstanceError, StoreError if it was damaged."""
     image = store.story((tenant, key))
     if image is None:
-        raise UnknownInstanceError(f"no instance {key!r} of tenant {tenant!r}")
+        raise absent(store, tenant, key)
     definition = b""
     if image.head.definition:
         wanted = Digest(image.head.definition)
@@ -45,7 +41,7 @@ def catch_up(store: Store, story: Story) -> Head:
     cell = story.cell
     image = store.story((cell.tenant, cell.key), len(story.turns))
     if image is None:
-        raise UnknownInstanceError(f"no instance {cell.key!r} of tenant {cell.tenant!r}")
+        raise absent(store, cell.tenant, cell.key)
     if not story.turns or image.head.turn != len(story.turns):
         go_on(story, image)
     return image.head

@@ -286,14 +286,15 @@ def children_shown(told: Told) -> list[Child]:
 
 
 def child_told(child: Child, kin: Kin | None) -> dict[str, Any]:
-    """A child and its state: as it is now, or without anybody to ask as its parent heard."""
+    """A child and its state: as it is now, or as its parent heard where nobody else knows."""
     head = None if kin is None else kin.head(child.id)
+    heard = head is None and (kin is None or kin.was_removed(child.id))
     return {
         "step": child.step,
         "workflow": child.workflow,
         "id": child.id,
         "attempt": child.attempt,
-        "state": head.state if head else child.heard if kin is None else None,
+        "state": head.state if head else child.heard if heard else None,
     }
 
 

@@ -173,6 +173,7 @@ def child_told(
     story = kin.story(key)
     if story is None:
         words = "it has not begun" if state.closed is None else "it never began"
+        words = "it is over, and was removed" if kin.was_removed(key) else words
         return {**who, "state": None, "now": words, "hints": [], "children": []}
     told = tell(story)
     told.driven = kin.driven

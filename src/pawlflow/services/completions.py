@@ -1,15 +1,18 @@
 """Completions: what services tell becomes a receipt, through the same door as everything else.
 
 A message is acknowledged once its receipt is durable, or refused for good: then it is a dead
-letter.
+letter. What comes together is handed in together and shares a commit, whether it came in a batch or
+not; each completion is believed, refused and buried by itself.
 """
 
+import asyncio
 import logging
-from typing import Any, Final, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
-from pawlflow.bus.port import Bus, BusError, Message
+from pawlflow.bus.port import Bus, BusError, Letter, Message
 from pawlflow.driving import InlineDriver
 from pawlflow.effects.headers import instance_uuid
 from pawlflow.kernel.draft import Rejected
@@ -17,9 +20,9 @@ from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import CellId, InstanceId, StepKey, Tenant, WorkflowName
 from pawlflow.model.inputs import Receipt
-from pawlflow.model.payload import Payload, PayloadError
+from pawlflow.model.payload import Payload, PayloadError, nothing
 from pawlflow.requests import BadRequestError, instance_cell
-from pawlflow.services import protocol
+from pawlflow.services import batches, protocol
 from pawlflow.services.commands import Commands
 from pawlflow.services.keys import Keys
 from pawlflow.services.places import Names
@@ -30,6 +33,7 @@ log = logging.getLogger("pawl.nats")
 # Refusals that say "that is known already".
 KNOWN: Final = ("receipt.not_awaited", "instance.closed", "effect.orphaned")
 BUSY: Final = ("engine.overloaded", "store.full", "store.busy", "shard.elsewhere")
+LATER: Final = Rejected("store.busy", "")  # what could not be looked at: it is taken again
 LATER_S: Final = 1.0
 MESSAGE_MAX: Final = 8_000
 LINES_MAX: Final = 200
@@ -68,6 +72,27 @@ class Trust:
             raise ProtocolError("completion.signature", message)
 
 
+class Told(Protocol):
+    """A completion as it came: a message, or a part of one."""
+
+    @property
+    def data(self) -> bytes:
+        """What it says."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What is said about it."""
+        ...
+
+
+class Read(NamedTuple):
+    """A completion that may be believed."""
+
+    cell: CellId
+    receipt: Receipt
+
+
 class Intake:
     """Hears completions on one connection."""
 
@@ -80,43 +105,88 @@ class Intake:
         self.tenant: Tenant | None = None  # if the connection belongs to one
         self.seen: dict[Tenant, None] = {engine.tenant: None}
 
-    async def heard(self, message: Message) -> None:
-        """One completion."""
+    async def heard(self, messages: Sequence[Message]) -> None:
+        """Completions, each in a message of its own."""
+        answers = await self.take_all(messages)
+        for message, refused in zip(messages, answers, strict=True):
+            taken = refused is None or refused.code in KNOWN
+            if not taken and refused is not None and refused.code not in BUSY:
+                taken = await self.bury(message, refused)
+            await (message.ack() if taken else message.later(LATER_S))
+
+    async def heard_batches(self, messages: Sequence[Message]) -> None:
+        """Completions in batches."""
+        await asyncio.gather(*(self.heard_batch(message) for message in messages))
+
+    async def heard_batch(self, message: Message) -> None:
+        """What of a batch cannot be taken now goes back to its stream, each by itself."""
         try:
-            refused = await self.take(message)
+            parts = batches.unpacked(message.data)
         except ProtocolError as error:
-            refused = Rejected(error.code, str(error))
-        if refused is not None and refused.code in BUSY:
-            await message.later(LATER_S)
+            buried = await self.bury(message, Rejected(error.code, str(error)))
+            await (message.ack() if buried else message.later(LATER_S))
             return
-        if (
-            refused is not None
-            and refused.code not in KNOWN
-            and not await self.bury(message, refused)
-        ):
+        answers = await self.take_all(parts)
+        waiting: list[Letter] = []
+        for part, refused in zip(parts, answers, strict=True):
+            if refused is None or refused.code in KNOWN:
+                continue
+            if refused.code in BUSY or not await self.bury(part, refused):
+                waiting.append(Letter(protocol.COMPLETED, part.data, part.headers))
+        try:
+            await self.bus.publish_all(waiting)
+        except BusError as error:
+            log.warning("a batch of completions is taken again later: %s", error)
             await message.later(LATER_S)
             return
         await message.ack()
 
-    async def take(self, message: Message) -> Rejected | None:
-        """Make it a receipt and hand it in; gives why it was refused. Raises ProtocolError."""
-        done = protocol.completion_of(message.data)
+    async def take_all(self, told: Sequence[Told]) -> list[Rejected | None]:
+        """Make receipts of these and hand them in together; gives why each was refused."""
+        read = [self.read(each) for each in told]
+        submit = self.engine.driver.submit
+        asked = [
+            submit(each.cell, each.receipt, len(one.data)) if isinstance(each, Read) else None
+            for each, one in zip(read, told, strict=True)
+        ]
+        answers: list[Rejected | None] = []
+        for each, answer in zip(read, asked, strict=True):
+            if isinstance(each, Rejected) or answer is None:
+                answers.append(each if isinstance(each, Rejected) else LATER)
+                continue
+            outcome = await answer
+            answers.append(outcome if isinstance(outcome, Rejected) else None)
+            if answers[-1] is None:
+                self.taken(each)
+        return answers
+
+    def taken(self, read: Read) -> None:
+        """It is durable: its command is not sent again, unless that is another attempt by now."""
+        known = self.commands.attempt_of(read.receipt.key)
+        if known is not None and known <= read.receipt.attempt:
+            self.commands.settled(read.receipt.key)
+
+    def read(self, told: Told) -> Read | Rejected:
+        """A receipt of what was told, or why it is refused."""
+        try:
+            return self.believed(told)
+        except ProtocolError as error:
+            return Rejected(error.code, str(error))
+        except Exception:  # of a store that is unwell, say: others beside it go on
+            log.exception("a completion is taken again later")
+            return LATER
+
+    def believed(self, told: Told) -> Read:
+        """A receipt of what was told. Raises ProtocolError if it cannot be believed."""
+        done = protocol.completion_of(told.data)
         key = protocol.step_key_of(done.step_id)
         if key is None:
             raise ProtocolError("completion.malformed", f"{done.step_id!r} is no step id")
-        cell = self.place_of(done, key, message.headers.get(protocol.TENANT))
-        known = self.commands.attempt_of(key)
-        attempt = done.attempt or known or 1
+        cell = self.place_of(done, key, told.headers.get(protocol.TENANT))
+        attempt = done.attempt or self.commands.attempt_of(key) or 1
         assert self.trust is not None
         self.trust.check(done, cell.tenant, attempt)
-        receipt = receipt_of(done, key, attempt, cell.tenant)
-        outcome = await self.engine.driver.submit(cell, receipt, len(message.data))
-        if isinstance(outcome, Rejected):
-            return outcome
-        now = self.commands.attempt_of(key)
-        if now is not None and now <= attempt:
-            self.commands.settled(key)
-        return None
+        return Read(cell, receipt_of(done, key, attempt, cell.tenant))
 
     def place_of(self, done: Completion, key: StepKey, said: str | None) -> CellId:
         """The instance it is about. Raises ProtocolError if it is another tenant's."""
@@ -141,7 +211,7 @@ class Intake:
             return [self.tenant]
         return list(dict.fromkeys([*self.seen, *([Tenant(said)] if said else [])]))
 
-    async def bury(self, message: Message, refused: Rejected) -> bool:
+    async def bury(self, message: Told, refused: Rejected) -> bool:
         """A dead letter: the message as it came, and why. False if it could not be kept."""
         detail = refused.detail or refused.code
         log.warning("a completion is a dead letter: %s: %s", refused.code, detail)
@@ -182,7 +252,7 @@ def receipt_of(done: Completion, key: StepKey, attempt: int, tenant: Tenant) -> 
             failure = failure_of(kind, "effect.failed", said, tenant=tenant)
             return Receipt(key, attempt, "failed", failure=failure, log=kept)
         value = msgspec.json.decode(done.result_json) if done.result_json else None
-        result = Payload.of(value, tenant)
+        result = nothing(None, tenant) if value is None else Payload.of(value, tenant)
     except msgspec.DecodeError as error:
         message = f"`result_json` is no JSON: {error}"
         raise ProtocolError("completion.malformed", message) from error

@@ -11,19 +11,20 @@ import msgspec
 from pawlflow.bus.port import Bus, BusError
 from pawlflow.driving import InlineDriver
 from pawlflow.effects.registry import Registry
-from pawlflow.kernel.state import Instance
 from pawlflow.model.codec import hash_of
 from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import CellId, Tenant
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.projections.history import trace_id
-from pawlflow.services import protocol
+from pawlflow.services import batches, protocol
 from pawlflow.services.commands import WAITING_MAX, Commands
 from pawlflow.services.completions import Intake, Trust
+from pawlflow.services.ending import ended
 from pawlflow.services.keys import Keys
-from pawlflow.services.places import Names
+from pawlflow.services.places import Names, live_state
 from pawlflow.services.questions import Questions
+from pawlflow.services.takers import Takers
 from pawlflow.store.port import Store
 
 log = logging.getLogger("pawl.nats")
@@ -39,6 +40,7 @@ class Nats(msgspec.Struct, frozen=True):
     unsigned: bool | None = (
         None  # take completions without a signature; None: as the environment says
     )
+    batches: bool = True  # send several commands in a message to workers that take that
     waiting_max: int = WAITING_MAX  # commands kept here while the server is away
 
 
@@ -66,16 +68,15 @@ class Gateway:
     ) -> None:
         self.engine: Engine = engine
         self.bus = bus
-        again = self.engine.driver.offer_again
+        takers, again = Takers(bus, wanted=options.batches), self.engine.driver.offer_again
         most = options.waiting_max
-        self.commands = Commands(bus, self.trace_of, self.refuse, again, most)
+        self.commands = Commands(bus, self.trace_of, self.refuse, takers, again, most)
         names = Names(engine.reader)
         self.intake = Intake(engine, bus, self.commands, names)
         self.questions = Questions(engine, names, self.commands.places)
         self.intake.trust = trust
         self.intake.tenant = self.questions.tenant = tenant
         self.looking: asyncio.Task[None] | None = None
-        self.closed = False  # a cancellation alone may be lost: asyncio.wait_for has swallowed some
 
     async def open(self) -> None:
         """Have streams, hear completions, answer questions."""
@@ -85,14 +86,15 @@ class Gateway:
 
     async def keep(self) -> bool:
         """Have what is needed on the server; True if something was gone."""
-        made = await self.bus.keep(protocol.COMPLETIONS)
+        made = await self.bus.keep(batches.COMPLETIONS)
         made |= await self.bus.keep(protocol.DEAD_LETTERS)
         await self.bus.take(protocol.INTAKE, self.intake.heard)
+        await self.bus.take(batches.INTAKE, self.intake.heard_batches)
         return await self.commands.look() or made
 
     async def look(self) -> None:
         """Again and again: is everything there? What a lost stream held is sent again."""
-        while not self.closed:
+        while True:
             await asyncio.sleep(LOOK_S)
             try:
                 if await self.keep():
@@ -113,9 +115,8 @@ class Gateway:
 
     def trace_of(self, cell: CellId) -> str:
         """The trace that an instance belongs to, as its events name it."""
-        live = self.engine.driver.engine.core.hot.cells.get((cell.tenant, cell.key))
-        state = None if live is None or live.cell is None else live.cell.state
-        if isinstance(state, Instance):
+        state = live_state(self.engine.driver, cell)
+        if state is not None:
             return trace_id(state)
         return hash_of("pawl.trace-id.1", cell.tenant, cell.key)[:16].hex()
 
@@ -127,10 +128,8 @@ class Gateway:
 
     async def close(self) -> None:
         """Say and hear no more."""
-        self.closed = True
         if self.looking is not None:
-            self.looking.cancel()
-            await asyncio.wait([self.looking])
+            await ended([self.looking])
         await self.commands.close()
         await self.bus.close()
 
@@ -162,6 +161,8 @@ class Services:
             gateway = Gateway(engine, await connect(at), trust, tenant, options)
             self.gateways[tenant] = gateway
             await gateway.open()
+        # What a commit let out travels while the next one is made.
+        engine.driver.engine.rounds_max = 1
 
     def take(self, intents: Sequence[Intent], registry: Registry) -> Sequence[Intent]:
         """Let out what is carried out elsewhere; gives what is carried out here."""

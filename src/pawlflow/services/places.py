@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
+from pawlflow.driving import InlineDriver
 from pawlflow.effects.headers import instance_uuid
+from pawlflow.kernel.state import Instance
 from pawlflow.model.ids import INSTANCE_ID, CellId, InstanceId, Tenant, WorkflowName
 from pawlflow.store.port import Filter, Place, Store
 
@@ -53,3 +55,10 @@ class Names:
             before = (page[-1].created_at, page[-1].ref)
         if newest is not None:
             self.newest[tenant] = newest
+
+
+def live_state(driver: InlineDriver, cell: CellId) -> Instance | None:
+    """An instance as the engine knows it now, if it is at work; perhaps not durably yet."""
+    live = driver.engine.core.hot.cells.get((cell.tenant, cell.key))
+    state = None if live is None or live.cell is None else live.cell.state
+    return state if isinstance(state, Instance) else None

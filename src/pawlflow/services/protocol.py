@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal
-from uuid import UUID
 
 import msgspec
 
@@ -13,7 +12,7 @@ from pawlflow.effects.headers import INSTANCE_ID as INSTANCE_ID
 from pawlflow.effects.headers import INSTANCE_NAME as INSTANCE_NAME
 from pawlflow.effects.headers import STEP_ID as STEP_ID
 from pawlflow.effects.headers import TENANT as TENANT
-from pawlflow.effects.headers import instance_uuid
+from pawlflow.effects.headers import instance_uuid, uuid_bytes, uuid_text
 from pawlflow.model.failure import FailureClass
 from pawlflow.model.ids import StepKey
 from pawlflow.model.intents import Call
@@ -105,7 +104,7 @@ def completion_of(data: bytes) -> Completion:
 def step_key_of(text: str) -> StepKey | None:
     """The step key that an id stands for, if it can be one."""
     try:
-        return StepKey(UUID(text).bytes)
+        return StepKey(uuid_bytes(text))
     except ValueError:
         return None
 
@@ -125,7 +124,7 @@ def headers_of(call: Call, trace: str) -> dict[str, str]:
     return {
         INSTANCE_ID: instance_uuid(call.cell.tenant, call.cell.key),
         INSTANCE_NAME: call.cell.key,
-        STEP_ID: str(UUID(bytes=bytes(call.key))),
+        STEP_ID: uuid_text(call.key),
         ATTEMPT: str(call.attempt),
         TENANT: call.cell.tenant,
         TRACE: f"00-{trace}-{call.id.hex()[:16]}-01",

@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
-from uuid import UUID
 
 import msgspec
 
 from pawlflow.bus.port import Bus, Message
+from pawlflow.driving import InlineDriver
+from pawlflow.effects.headers import uuid_text
 from pawlflow.kernel.state import Instance, has_keys, key_of
 from pawlflow.kernel.units import FAILED, SKIPPED, SUCCEEDED, UNDO_DONE, UNDO_FAILED, Unit
 from pawlflow.model.failure import Failure
@@ -17,13 +18,14 @@ from pawlflow.projections.reading import UnknownInstanceError, story_of
 from pawlflow.projections.show import show_unit, units_shown
 from pawlflow.projections.story import tell
 from pawlflow.runs import Run
-from pawlflow.services import protocol
-from pawlflow.services.places import Names
+from pawlflow.services import batches, protocol
+from pawlflow.services.places import Names, live_state
 from pawlflow.services.protocol import ProtocolError
 from pawlflow.store.port import Store
 
 LIMIT: Final = 200
 LIMIT_MAX: Final = 1_000
+OPEN: Final = {"found": False, "state": "open"}  # what get-result says of a step that is awaited
 Asked = Mapping[str, Any]
 
 
@@ -32,6 +34,7 @@ class Engine(Protocol):
 
     tenant: Tenant
     reader: Store
+    driver: InlineDriver
 
     async def start(
         self, workflow: str, input: Any, *, id: str | None, tenant: str, by: str
@@ -84,6 +87,7 @@ class Questions:
             protocol.STEPS: self.steps,
             protocol.DEFINITIONS: self.definitions,
             protocol.GET_RESULT: self.get_result,
+            batches.ARE_OPEN: self.are_open,
         }.items():
             await bus.answer(subject, protocol.GROUP, self.answering(answer))
 
@@ -190,6 +194,10 @@ class Questions:
 
     async def get_result(self, asked: Asked, tenant: Tenant) -> Any:
         """What the engine knows of a step: whether it is settled, and how."""
+        return self.result_of(asked, tenant)
+
+    def result_of(self, asked: Asked, tenant: Tenant) -> dict[str, Any]:
+        """The same. Only what is durable may be told of what is settled."""
         step_id = text_in(asked, "step_id") or ""
         key = protocol.step_key_of(step_id)
         if key is None:
@@ -200,8 +208,25 @@ class Questions:
             cell = self.names.find(given, [tenant])
         if cell is None or cell.tenant != tenant:
             return {"found": False, "state": "unknown"}
+        live = live_state(self.engine.driver, cell)
+        if live is not None and (told := result_told(live, key)) is OPEN:
+            return told  # what is open needs no reading
         state = tell(story_of(self.engine.reader, tenant, cell.key)).state
         return result_told(state, key)
+
+    async def are_open(self, asked: Asked, tenant: Tenant) -> Any:
+        """Of several steps at a time, in order: does the engine still wait for them?"""
+        steps = asked.get("steps")
+        if not isinstance(steps, list) or len(steps) > LIMIT_MAX:
+            message = f"`steps` is a list of at most {LIMIT_MAX:,} objects, as get-result has them"
+            raise ProtocolError("nats.request", message)
+        open_ = []
+        for each in steps:
+            if not isinstance(each, dict):
+                raise ProtocolError("nats.request", "a step is an object, as get-result has it")
+            whose = self.whose(each, None) if "tenant_id" in each else tenant
+            open_.append(self.result_of(each, whose) == OPEN)
+        return {"open": open_}
 
     def instance(self, asked: Asked, tenant: Tenant) -> CellId:
         """The instance that is meant. Raises PawlError if there is none."""
@@ -232,7 +257,7 @@ def event_in(asked: Asked) -> str:
 
 def id_of(key: StepKey) -> str:
     """A step key as services know it."""
-    return str(UUID(bytes=bytes(key)))
+    return uuid_text(key)
 
 
 def result_told(state: Instance, key: StepKey) -> dict[str, Any]:
@@ -251,7 +276,7 @@ def result_told(state: Instance, key: StepKey) -> dict[str, Any]:
 def told(outcome: str | None, unit: Unit | None, failure: Failure | None) -> dict[str, Any]:
     """An answer to "is this done?"."""
     if outcome is None:
-        return {"found": False, "state": "open"}
+        return OPEN
     done = outcome == "completed"
     warned = done and unit is not None and unit.warnings
     result = value_of(unit.result) if done and unit is not None else None

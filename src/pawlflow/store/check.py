@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from pawlflow.model.codec import CodecError
-from pawlflow.model.ids import CellId, Tenant, TimeMs
-from pawlflow.model.journal import Disposition, frame_of, instance_genesis, shard_genesis, turn_hash
-from pawlflow.model.records import read
+from pawlflow.model.ids import CellId, TimeMs
+from pawlflow.model.journal import frame_of, instance_genesis, shard_genesis, turn_hash
 from pawlflow.store.port import (
     Batch,
     CellImage,
@@ -131,15 +129,6 @@ def wrong(what: str) -> StoreError:
     return StoreError(
         "store.batch", f"the batch does not fit together: {what}; nothing was written"
     )
-
-
-def tenant_of(entry: Entry) -> Tenant:
-    """Whose disposition this is: its cell may never have come into being, so it says so itself."""
-    try:
-        disposition: Disposition = read(Disposition, entry.data, {})
-    except CodecError as trouble:
-        raise wrong(f"an entry with number 0 is no disposition: {trouble}") from trouble
-    return disposition.cell.tenant
 
 
 def image_of(

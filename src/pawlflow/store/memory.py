@@ -19,11 +19,12 @@ from pawlflow.store.check import (
     image_of,
     later_of,
     moved,
-    tenant_of,
     wrong,
 )
 from pawlflow.store.find import find
 from pawlflow.store.memory_index import Index, Ordered
+from pawlflow.store.memory_removal import Kept, Retaining, check_all, remove_all
+from pawlflow.store.removal import listed_under
 
 
 class Memory:
@@ -51,9 +52,10 @@ class Memory:
         self.keys: dict[tuple[Tenant, str], int] = {}
         self.refusals: dict[int, port.Taken] = {}
         self.mail_last = 0
+        self.kept = Kept()
 
 
-class MemoryStore:
+class MemoryStore(Retaining):
     """A handle on a Memory; see `port.Store` for what each method promises."""
 
     def __init__(self, shared: Memory | None = None) -> None:
@@ -87,7 +89,9 @@ class MemoryStore:
         check_taken(shards, batch)
         check_heads(batch)
         tenants = _check_entries(memory, batch)
+        check_all(memory, batch)
         _check_heads(memory, batch)
+        remove_all(memory, batch)
         memory.shards.update((head.shard, head) for head in heads)
         for written in batch.frames:
             memory.frames[written.frame.shard].append(written)
@@ -215,14 +219,14 @@ class MemoryStore:
         self._closed = True
 
 
-def _check_entries(memory: Memory, batch: port.Batch) -> dict[port.Entry, Tenant]:
+def _check_entries(memory: Memory, batch: port.Batch) -> dict[port.Entry, Tenant | None]:
     """Turns go on where the cell's turns end. Gives the tenants of the dispositions."""
     ends: dict[port.Ref, int] = {}
-    tenants: dict[port.Entry, Tenant] = {}
+    tenants: dict[port.Entry, Tenant | None] = {}
     for written in batch.frames:
         for entry in written.entries:
             if entry.number == 0:
-                tenants[entry] = tenant_of(entry)
+                tenants[entry] = listed_under(entry)
                 continue
             end = ends.get(entry.ref, len(memory.turns.get(entry.ref, ())))
             if entry.number != end + 1:
@@ -235,9 +239,11 @@ def _check_heads(memory: Memory, batch: port.Batch) -> None:
     """A cell keeps its address, an address its cell; without a turn its history stays as it is."""
     fresh: dict[port.Address, port.Ref] = {}
     turned = {entry.ref for written in batch.frames for entry in written.entries if entry.number}
+    free = {(head.cell.tenant, head.cell.key): head.ref for head in batch.removed}
     for head in batch.heads:
         address = (head.cell.tenant, head.cell.key)
-        ref = memory.addresses.get(address, fresh.setdefault(address, head.ref))
+        old = None if address in free else memory.addresses.get(address)
+        ref = fresh.setdefault(address, head.ref) if old is None else old
         known = memory.cells.get(head.ref, head)
         if ref != head.ref or known.cell != head.cell:
             raise wrong(f"cell {head.ref} is not the one at {address}")
@@ -246,14 +252,14 @@ def _check_heads(memory: Memory, batch: port.Batch) -> None:
 
 
 def _write_entries(
-    memory: Memory, written: port.FrameWrite, tenants: dict[port.Entry, Tenant]
+    memory: Memory, written: port.FrameWrite, tenants: dict[port.Entry, Tenant | None]
 ) -> None:
     for seq, entry in enumerate(written.entries, written.frame.first):
         if entry.number:
             memory.turns.setdefault(entry.ref, []).append(entry)
-        else:
+        elif (tenant := tenants[entry]) is not None:
             found = port.Found(shard=written.frame.shard, seq=seq, entry=entry)
-            memory.dispositions.setdefault(tenants[entry], []).append(found)
+            memory.dispositions.setdefault(tenant, []).append(found)
 
 
 def _write_head(memory: Memory, head: port.Head) -> None:

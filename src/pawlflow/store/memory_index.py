@@ -73,6 +73,19 @@ class Index:
             line = self.values.setdefault((head.cell.tenant, name), Ordered())
             line.add((*key_of(value), head.created_at, head.ref))
 
+    def drop(self, head: Head) -> None:
+        """A cell that is no more."""
+        cell = head.cell
+        if cell.workflow.startswith("$"):
+            self.systems[cell.tenant, cell.workflow].remove(cell.key)
+            return
+        self.instances[cell.tenant].remove((head.created_at, head.ref))
+        for name, value in self.attributes.pop(head.ref, {}).items():
+            line = self.values[cell.tenant, name]
+            line.remove((*key_of(value), head.created_at, head.ref))
+            if not line.keys:
+                del self.values[cell.tenant, name]
+
     def names(self, tenant: Tenant) -> list[str]:
         """The names of a tenant's attributes."""
         return sorted(name for whose, name in self.values if whose == tenant)

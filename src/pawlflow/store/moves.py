@@ -29,6 +29,8 @@ PARTS: Final[dict[str, Row]] = {
     "attributes": (-1,),  # ref, tenant, created_at, data
     "reviews": (-1, ""),  # ref, step, and all else of a review
     "snapshots": (-1,),  # ref, turn, hash, data, beside
+    "expiries": (-1,),  # ref, until
+    "removed": ("", "", -1),  # tenant, key, position of the entry that says so, its ref
     "mail": (-1,),  # id, shard, tenant, workflow, key, input, beside, dedupe
     "refusals": (-1,),  # id, mail, code, detail
     "dispositions": ("", -1),  # tenant, number in the order of commits, position

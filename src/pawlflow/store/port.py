@@ -83,6 +83,9 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     quarantined: bool = False
 
 
+Kept = tuple[TimeMs, Head]  # until when a closed cell is kept
+
+
 class Review(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A decision that waits for a human."""
 
@@ -152,6 +155,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
     The head of every cell with a turn in the batch is in it. Every fenced shard remembers `id`, so
     that a batch of unknown outcome can be told from one that was lost.
+
+    Of a removed cell nothing is left that could be asked for: no head, row, snapshot, nor a blob
+    that no other cell mentions. Its entries stay in their frames, each with its hash and without
+    its bytes. It is removed before anything else of the batch is written, so its id is free.
     """
 
     id: bytes
@@ -167,6 +174,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     snapshots: Sequence[Snapshot] = ()
     mail: Sequence[Mail] = ()
     taken: Sequence[Taken] = ()
+    expiring: Sequence[tuple[Ref, TimeMs]] = ()  # closed now, and kept until then
+    removed: Sequence[Head] = ()  # as they were; a disposition of each in the batch says so
 
 
 class CellImage(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,6 +262,18 @@ class Store(Mailbox, Protocol):
         """Cells with calls in flight, by ref."""
         ...
 
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
+        """Closed cells that are kept until a time after (time, ref), earliest first."""
+        ...
+
+    def removed(self, cell: Address) -> Found | None:
+        """The disposition that says that a cell with this id was removed: the last one."""
+        ...
+
+    def beside(self, ref: Ref) -> list[Found]:
+        """The dispositions of a cell, oldest first; once it was removed, that one is the last."""
+        ...
+
     def instances(self, wanted: Filter) -> list[Head]:
         """Instances of a tenant by their places, newest first. System cells are none.
 
@@ -277,11 +298,15 @@ class Store(Mailbox, Protocol):
         ...
 
     def dispositions(self, tenant: Tenant, limit: int) -> list[Found]:
-        """Refused and dead inputs, newest first."""
+        """Refused and dead inputs, newest first; what removed a cell is not among them."""
         ...
 
     def frames(self, shard: int) -> Iterator[FrameWrite]:
         """The frames of a shard from its beginning, each whole. Raises StoreError if damaged."""
+        ...
+
+    def frame(self, shard: int, seq: int) -> FrameWrite | None:
+        """The frame that holds a sequence number, whole; None if it was not written yet."""
         ...
 
     def refs(self) -> Iterator[Head]:

@@ -19,6 +19,7 @@ from pawlflow.store.port import (
     Found,
     FrameWrite,
     Head,
+    Kept,
     Mail,
     Published,
     Ref,
@@ -30,7 +31,7 @@ from pawlflow.store.port import (
 )
 from pawlflow.store.postgres_cells import load_cells, load_story
 from pawlflow.store.postgres_find import PostgresRows, read_attributes
-from pawlflow.store.postgres_journal import check_ends, frames_of, heads_from
+from pawlflow.store.postgres_journal import check_ends, frame_with, frames_of, heads_from
 from pawlflow.store.postgres_link import Connection, Link, connect, one_moment, run
 from pawlflow.store.postgres_mail import Mailbox
 from pawlflow.store.postgres_members import Members
@@ -47,15 +48,39 @@ from pawlflow.store.postgres_rows import (
     sql_of,
 )
 from pawlflow.store.postgres_schema import bring_up, is_made
+from pawlflow.store.postgres_sent import Sent
 from pawlflow.store.postgres_url import Where, where_of
 from pawlflow.store.postgres_write import flush_of, mail_values
-from pawlflow.store.rows import Row, entry_of, head_of, shard_of
+from pawlflow.store.rows import Row, found_of, head_of, kept_of, shard_of
 from pawlflow.store.sharing import View
 
 T = TypeVar("T")
+APPENDING: Final = "appending to table entry"
 PAGE: Final = 1_000  # cells read at once
 LOOK_MS: Final = 1_000  # between two looks into the mailbox of who cannot be poked
 LAST: Final = "\U0010ffff"  # no key is above it
+
+
+class Appending:
+    """A batch under way to the server; `fileno` becomes readable when there is news of it."""
+
+    def __init__(self, link: Link, send: Callable[[Connection], Sent]) -> None:
+        """Send it."""
+        self._link = link
+        self._send = send
+        self.sent = link.begin(APPENDING, send)
+
+    def fileno(self) -> int:
+        """What an event loop waits for."""
+        return self.sent.db.fileno()
+
+    def answered(self) -> bool:
+        """Is its outcome known, as far as it can be? Waits for nothing."""
+        return self.sent.look()
+
+    def end(self) -> None:
+        """Wait until it is durable. Raises what `append` raises."""
+        self._link.end(APPENDING, self.sent, self._send)
 
 
 class PostgresStore:
@@ -139,18 +164,33 @@ class PostgresStore:
 
     def append(self, batch: Batch) -> None:
         """Write a batch: one statement, one round trip, one flush of the server."""
+        send = self._flush(batch)
+        self._link.write(APPENDING, lambda db: send(db).end())
+
+    def append_begin(self, batch: Batch, noticed: Callable[[], object]) -> "Appending":
+        """The same, without waiting: raises now or at its end what `append` raises.
+
+        Whatever else is asked of this handle waits for the answer first; `noticed` is told then.
+        """
+        appending = Appending(self._link, self._flush(batch))
+        appending.sent.noticed = noticed
+        return appending
+
+    def _flush(self, batch: Batch) -> Callable[[Connection], Sent]:
+        """How a batch is sent."""
+        gone = [head.ref for head in batch.removed]
         try:
-            flush = flush_of(self._sql, batch)
+            flush = flush_of(self._sql, batch, self.attributes(gone) if gone else None)
         except StoreError:
             known = self._rows("shards", ints([fence.shard for fence in batch.fences]))
             moved(batch, {row[0]: shard_of(row) for row in known})  # a stale fence says more
             raise
         text, own = flush.text(), self._own
 
-        def work(db: Connection) -> None:
-            run(db, text, flush.signed(own.node if own.leased else None, own.mark))
+        def send(db: Connection) -> Sent:
+            return Sent(db, text, flush.signed(own.node if own.leased else None, own.mark))
 
-        self._link.write("appending to table entry", work)
+        return send
 
     def post(self, mail: Sequence[Mail]) -> list[int]:
         """Put mail into the mailbox."""
@@ -161,22 +201,18 @@ class PostgresStore:
         return list(ids)
 
     def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
-        """Mail of these shards, oldest first; who is not poked says here that it is alive."""
-        self._say_alive()
-        return self._link.read(
-            "table mailbox", lambda db: self._mailbox.look(db, shards, after, limit)
-        )
+        """Mail of these shards, oldest first."""
+        return self._looked(lambda db: self._mailbox.look(db, shards, after, limit))
 
     def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
-        """Whose mail it is; the same is said here."""
-        self._say_alive()
-        return self._link.read(
-            "table mailbox", lambda db: self._mailbox.lines(db, shards, after, limit)
-        )
+        """Whose mail it is."""
+        return self._looked(lambda db: self._mailbox.lines(db, shards, after, limit))
 
-    def _say_alive(self) -> None:
+    def _looked(self, work: Callable[[Connection], T]) -> T:
+        """A look into the mailbox; who is not poked says here that it is alive."""
         if self._own.epochs and self._own.leased:
             self._rows("node_lease", self._own.node)
+        return self._link.read("table mailbox", work)
 
     def mail_by_id(self, shards: Sequence[int], ids: Sequence[int]) -> list[Mail]:
         """Mail by its ids."""
@@ -261,10 +297,19 @@ class PostgresStore:
 
     def dispositions(self, tenant: Tenant, limit: int) -> list[Found]:
         """Refused and dead inputs, newest first."""
-        return [
-            Found(shard=place % SHARDS, seq=place // SHARDS, entry=entry_of(tuple(row)))
-            for place, *row in self._rows("dispositions", tenant, limit)
-        ]
+        return [found_of(row) for row in self._rows("dispositions", tenant, limit)]
+
+    def beside(self, ref: Ref) -> list[Found]:
+        """The dispositions of a cell, oldest first."""
+        return self._plainly(found_of, "beside", ref)
+
+    def removed(self, cell: Address) -> Found | None:
+        """What says that a cell was removed."""
+        return next(iter(self._plainly(found_of, "removed", *cell)), None)
+
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
+        """Closed cells by until when they are kept."""
+        return self._plainly(kept_of, "expiring", *after, ints(shards), limit)
 
     def refs(self) -> Iterator[Head]:
         """Every cell, by ref, a page at a time."""
@@ -277,6 +322,11 @@ class PostgresStore:
         """The frames of a shard, up to where it stood when the first was asked for."""
         (head,) = self.heads([shard])
         yield from frames_of(self._rows, self.where, head, after)
+
+    def frame(self, shard: int, seq: int) -> FrameWrite | None:
+        """The frame that holds a sequence number."""
+        [head] = self.heads([shard])
+        return frame_with(self._rows, self.where, head, seq)
 
     # For operators
 

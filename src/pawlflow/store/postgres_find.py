@@ -4,22 +4,23 @@ Every question costs a round trip, so heads and attributes of the next places ar
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from itertools import islice
 from typing import Any, Final
 
 from pawlflow.model.codec import decode
 from pawlflow.model.ids import InstanceId
-from pawlflow.store.find import HIGH, LOW, TEXT, Span, Way
+from pawlflow.store.find import HIGH, LOW, NUMBER, TEXT, Span, Way, key_of
 from pawlflow.store.port import Filter, Head, Place, Ref, Scalar, Term
 from pawlflow.store.postgres_link import Connection, run
 from pawlflow.store.postgres_rows import asked, ints
-from pawlflow.store.postgres_write import TEXT_BYTES_MAX, search_key
 from pawlflow.store.rows import Row, head_of
 from pawlflow.store.ways import Stretch, ways_of
 
 ALL: Final = HIGH  # as a limit: none
 PAGES: Final = (128, 4_096)  # places read at once: first, and at most
 LOWEST: Final = ("-Infinity", b"", LOW, LOW)
+TEXT_BYTES_MAX: Final = 512  # of a text in the index: what is longer is compared after it was found
 
 
 class PostgresRows:
@@ -129,3 +130,11 @@ def read_attributes(rows: Iterable[Row]) -> Iterator[tuple[Ref, dict[str, Scalar
     """What instances may be found by, from their rows."""
     for ref, data in rows:
         yield ref, decode(data)
+
+
+def search_key(value: Scalar) -> tuple[int, str, bytes]:
+    """A value as it stands in the index: its kind, an exact number, or the start of a text."""
+    kind, key = key_of(value)
+    if kind == TEXT:
+        return kind, "0", key.encode()[:TEXT_BYTES_MAX]
+    return kind, str(Decimal(key) if kind == NUMBER else key), b""

@@ -78,6 +78,23 @@ def frames_of(
         seq = last
 
 
+def frame_with(
+    rows: Callable[..., list[Row]], where: Where, head: ShardHead, seq: int
+) -> FrameWrite | None:
+    """The frame of a shard that holds a sequence number; None if it was not written yet."""
+    shard = head.shard
+    if not 0 < seq <= head.seq:
+        return None
+    found = rows("frame_with", position(shard, seq), shard)
+    if not found or found[0][1] < seq:
+        raise gap(where, shard, seq, "no frame holds it")
+    place, last = found[0][:2]
+    entries = [entry_of(row) for row in rows("entries_on", place, position(shard, last))]
+    if len(entries) != last - place // SHARDS + 1:
+        raise gap(where, shard, place // SHARDS, f"{len(entries)} entries are there")
+    return frame_from(shard, found[0], entries)
+
+
 def frame_from(shard: int, row: tuple[Any, ...], entries: Sequence[Entry]) -> FrameWrite:
     """A frame from its row, with as many of the entries as it has."""
     place, last, prev, root, hash_, epoch, now = row

@@ -17,11 +17,12 @@ from psycopg.pq import ConnStatus, TransactionStatus
 from pawlflow.store import postgres_errors as errors
 from pawlflow.store.port import StoreError
 from pawlflow.store.postgres_rows import know_arrays, may_be
+from pawlflow.store.postgres_sent import Connection as Connection
+from pawlflow.store.postgres_sent import Sent
 from pawlflow.store.postgres_url import Where, scrubbed
 from pawlflow.store.rows import Row
 
 log = logging.getLogger("pawl.store")
-Connection = psycopg.Connection[Row]
 T = TypeVar("T")
 PAUSE_S: Final = (0.05, 1.0)  # between two tries to connect: first, and at most
 TRIES_MAX: Final = 10  # of a transaction that gave way to another
@@ -62,6 +63,7 @@ class Link:
         self.joined = joined  # is told of every later connection, before it is used
         self.count = 1  # of connections so far
         self._closed = False
+        self._sent: Sent | None = None  # the last thing whose answer was not waited for
         try:
             self._db: Connection | None = connect(where)
         except psycopg.Error as trouble:
@@ -98,12 +100,39 @@ class Link:
                 with self._kept(db, place):
                     return work(db)
             except psycopg.Error as trouble:
-                gave_way = trouble.sqlstate in errors.AGAIN or trouble.sqlstate == errors.READ_ONLY
-                if self._gone(db, trouble) and not gave_way:
-                    raise errors.unknown(trouble, self.where, place) from trouble
-                if not gave_way or tried >= TRIES_MAX:
-                    raise errors.told(trouble, self.where, place) from trouble
+                self._failed(db, trouble, place, tried)
         raise AssertionError("unreachable")
+
+    def begin(self, place: str, send: Callable[[Connection], Sent]) -> Sent:
+        """Send something, and do not wait for its answer. Raises as `write` does."""
+        db = self._ready()
+        try:
+            with self._kept(db, place):
+                self._sent = send(db)
+                return self._sent
+        except psycopg.Error as trouble:
+            self._failed(db, trouble, place, TRIES_MAX)
+            raise AssertionError("unreachable") from trouble
+
+    def end(self, place: str, sent: Sent, send: Callable[[Connection], Sent]) -> None:
+        """Wait for the answer to what was sent. Raises as `write` does."""
+        self._sent = None
+        try:
+            with self._kept(sent.db, place):
+                sent.end()
+        except psycopg.Error as trouble:
+            self._failed(sent.db, trouble, place, 1)
+        else:
+            return
+        self.write(place, lambda db: send(db).end())
+
+    def _failed(self, db: Connection, trouble: psycopg.Error, place: str, tried: int) -> None:
+        """A write failed: it goes again if it gave way to another; else this raises."""
+        gave_way = trouble.sqlstate in errors.AGAIN or trouble.sqlstate == errors.READ_ONLY
+        if self._gone(db, trouble) and not gave_way:
+            raise errors.unknown(trouble, self.where, place) from trouble
+        if not gave_way or tried >= TRIES_MAX:
+            raise errors.told(trouble, self.where, place) from trouble
 
     @contextmanager
     def _kept(self, db: Connection, place: str) -> Iterator[None]:
@@ -147,13 +176,18 @@ class Link:
         return True
 
     def _drop(self, db: Connection) -> None:
-        self._db = None
+        if self._db is db:  # else there is another one already
+            self._db = None
         db.close()
 
     def _ready(self) -> Connection:
         """The connection, made again if it was lost; waits for a server that is away."""
         if self._closed:
             raise errors.closed()
+        if self._sent is not None:  # one after the other: its outcome waits for who sent it
+            sent, self._sent = self._sent, None
+            sent.wait()
+            sent.noticed()
         if self._db is not None and is_alive(self._db):
             return self._db
         if self._db is not None:
@@ -186,6 +220,8 @@ class Link:
         if self._closed:
             return
         self._closed = True
+        if self._sent is not None:
+            self._sent.wait()
         db, self._db = self._db, None
         if db is None:
             return

@@ -14,6 +14,7 @@ from pawlflow.store.check import genesis
 from pawlflow.store.marks import IDENTITY, MARK, ORIGIN, Mark, Origin, kept, mark_from, origin_from
 from pawlflow.store.moves import BYTES_MAX, HEAVY, ROWS_MAX, Row, Side, checked, fenced
 from pawlflow.store.port import SHARDS, FrameWrite, ShardHead
+from pawlflow.store.postgres_find import search_key
 from pawlflow.store.postgres_journal import frames_of, heads_from
 from pawlflow.store.postgres_link import connect, run
 from pawlflow.store.postgres_rows import (
@@ -28,7 +29,7 @@ from pawlflow.store.postgres_rows import (
 )
 from pawlflow.store.postgres_schema import bring_up
 from pawlflow.store.postgres_url import where_of
-from pawlflow.store.postgres_write import entry_values, frame_values, search_key
+from pawlflow.store.postgres_write import entry_values, frame_values
 from pawlflow.store.rows import FOLDER, statements
 
 Packed = Callable[[Sequence[Any]], Any]
@@ -57,6 +58,8 @@ COLUMNS: Final[dict[str, tuple[Packed, ...]]] = {
         *(ints, ints_or_null, blobs, words),
     ),
     "snapshots": (ints, ints, blobs, blobs, blobs),
+    "expiries": (ints, ints),
+    "removed": (texts, texts, ints, ints),
     "mail": (ints, ints, texts, texts, texts, blobs, blobs, words),
     "refusals": (ints, ints, words, words),
     "dispositions": (texts, ints, ints),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
 from struct import pack
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from psycopg import postgres as types
 from psycopg.abc import AdaptContext
@@ -37,6 +37,7 @@ def in_schema(sql: str, schema: str) -> str:
     return _SCHEMA.sub(f'"{schema}".', sql)
 
 
+@lru_cache(256)
 def shifted(sql: str, by: int) -> str:
     """A statement that becomes part of another: its values come after so many."""
     return _NUMBER.sub(lambda found: f"${int(found[1]) + by}", sql)
@@ -45,13 +46,19 @@ def shifted(sql: str, by: int) -> str:
 class Ints(bytes):
     """An array of int8."""
 
+    oid: ClassVar = INT8.array_oid
+
 
 class Blobs(bytes):
     """An array of bytea."""
 
+    oid: ClassVar = BYTEA.array_oid
+
 
 class Texts(bytes):
     """An array of text."""
+
+    oid: ClassVar = TEXT.array_oid
 
 
 def ints(values: Sequence[int]) -> Ints:
@@ -107,15 +114,15 @@ class _Packed(Dumper):
 
 
 class _IntsDumper(_Packed):
-    oid = INT8.array_oid
+    oid = Ints.oid
 
 
 class _BlobsDumper(_Packed):
-    oid = BYTEA.array_oid
+    oid = Blobs.oid
 
 
 class _TextsDumper(_Packed):
-    oid = TEXT.array_oid
+    oid = Texts.oid
 
 
 def know_arrays(context: AdaptContext) -> None:

@@ -9,6 +9,7 @@ from pawlflow.store import postgres_errors as errors
 from pawlflow.store.check import genesis
 from pawlflow.store.port import SHARDS, StoreError
 from pawlflow.store.postgres_link import VERSION_MIN, Connection, run
+from pawlflow.store.postgres_removal import fill_expiry
 from pawlflow.store.postgres_rows import blobs, in_schema, ints, sql_of
 from pawlflow.store.postgres_url import Where
 from pawlflow.store.rows import FOLDER
@@ -17,8 +18,9 @@ APPLICATION: Final = "pawlflow"
 LOCK: Final = 0x5061776C  # "Pawl": who holds it creates or migrates
 Migration = tuple[int, str]
 MIGRATIONS: Final[Sequence[Migration]] = tuple(
-    (number, (FOLDER / f"postgres_{number}.sql").read_text()) for number in (1,)
+    (number, (FOLDER / f"postgres_{number}.sql").read_text()) for number in (1, 2)
 )
+RETENTION: Final = 2  # the version since which it counts how long instances are kept
 EXISTS: Final = (  # not to_regclass: that remembers what was missing a moment ago
     "SELECT EXISTS (SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
     " WHERE n.nspname = $1 AND c.relname = 'meta')"
@@ -96,6 +98,8 @@ def _migrate(db: Connection, where: Where, migrations: Sequence[Migration]) -> N
             run(db, sql["meta_put"], ("application", APPLICATION))
             run(db, sql["meta_put"], ("shards", str(SHARDS)))
         else:
+            if version < RETENTION <= newest:
+                fill_expiry(db, sql)
             run(db, sql["shards_fence"])  # an owner of the older version writes as it knows
         run(db, sql["meta_put"], ("version", str(newest)))
 

@@ -2,7 +2,7 @@
 
 import re
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import msgspec
 
@@ -72,7 +72,8 @@ def where_of(url: str) -> Where:
     if not is_postgres(url) or not plain or not _ports_are_numbers(parts.netloc):
         raise unread()
     ours = {name: value for name, value in query if name in OURS}
-    rest = urlencode([(name, value) for name, value in query if name not in OURS])
+    theirs = [(name, value) for name, value in query if name not in OURS]
+    rest = urlencode(theirs, quote_via=quote)  # libpq takes a plus for a plus
     schema = ours.get("schema", "pawl")
     if not SCHEMA.match(schema) or schema.startswith("pg_"):
         raise bad_option("schema", "a name of letters, digits and _, not beginning with pg_")

@@ -89,7 +89,12 @@ class PostgresReadModels:
         return dict(self.by_index(self.sql["turns"], ints(refs), generation))
 
     def write(
-        self, before: Mark, after: Mark, instances: Sequence[InstanceRow], steps: Sequence[StepRow]
+        self,
+        before: Mark,
+        after: Mark,
+        instances: Sequence[InstanceRow],
+        steps: Sequence[StepRow],
+        gone: Sequence[Ref] = (),
     ) -> bool:
         """Rows and the watermark in one transaction."""
         moved = (after.seq, after.hash, after.at, before.shard, before.generation, before.seq)
@@ -100,9 +105,12 @@ class PostgresReadModels:
             run(db, self.sql["instances_drop"], (ints([row.ref for row in instances]),))
             self.put(db, "instances_put", instances)
             places = [row.place for row in steps], [row.direction for row in steps]
-            gone = (ints([row.ref for row in steps]), ints(places[0]), texts(places[1]))
-            run(db, self.sql["steps_drop"], gone)
+            old = (ints([row.ref for row in steps]), ints(places[0]), texts(places[1]))
+            run(db, self.sql["steps_drop"], old)
             self.put(db, "steps_put", steps)
+            if gone:
+                run(db, self.sql["gone_steps"], (ints(gone),))
+                run(db, self.sql["instances_drop"], (ints(gone),))
             return True
 
         return self.writing(work)

@@ -1,13 +1,11 @@
 """The hot path: a batch as one statement, and its values as arrays."""
 
 from collections.abc import Sequence
-from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from pawlflow.model.codec import encode
 from pawlflow.model.ids import Digest, TimeMs
-from pawlflow.store.check import check_heads, moved, tenant_of, wrong
-from pawlflow.store.find import NUMBER, TEXT, key_of
+from pawlflow.store.check import check_heads, moved, wrong
 from pawlflow.store.port import (
     SHARDS,
     Batch,
@@ -21,10 +19,13 @@ from pawlflow.store.port import (
     Taken,
     position,
 )
+from pawlflow.store.postgres_find import search_key
+from pawlflow.store.postgres_removal import removal_values
 from pawlflow.store.postgres_rows import blobs, ints, ints_or_null, said, shifted, texts
+from pawlflow.store.removal import check_removed, listed_under
 
 Values = tuple[Any, ...]
-TEXT_BYTES_MAX: Final = 512  # of a text in the index: what is longer is compared after it was found
+Known = dict[Ref, dict[str, Scalar]]
 
 
 class Flush:
@@ -39,6 +40,11 @@ class Flush:
     def call(self, name: str, values: Values) -> None:
         """Call one of our functions; they are called in this order."""
         self.calls.append(shifted(self.sql[name], len(self.values)))
+        self.values += values
+
+    def first(self, name: str, values: Values) -> None:
+        """Call one of our functions before all others."""
+        self.calls.insert(0, shifted(self.sql[name], len(self.values)))
         self.values += values
 
     def add(self, name: str, values: Values) -> None:
@@ -56,14 +62,17 @@ class Flush:
         return f"{before}SELECT {', '.join(self.calls)}"
 
 
-def flush_of(sql: dict[str, str], batch: Batch) -> Flush:
-    """A batch as a statement. What can be told without the store is checked here.
+def flush_of(sql: dict[str, str], batch: Batch, attributes: Known | None = None) -> Flush:
+    """A batch as a statement; with what the cells that it removes are found by.
+
+    What can be told without the store is checked here.
 
     Raises StoreError if the batch does not fit together.
     """
     frames = {written.frame.shard: written for written in batch.frames}
     moved(batch, {fence.shard: _claimed(fence, frames) for fence in batch.fences})
     check_heads(batch)
+    check_removed(batch)
     if len({taken.id for taken in batch.taken}) != len(batch.taken):
         raise wrong("mail is taken twice")
     flush = Flush(sql)
@@ -79,6 +88,8 @@ def flush_of(sql: dict[str, str], batch: Batch) -> Flush:
     flush.call(
         "append", (batch.id, None, None, *fenced, *frame_values(batch.frames), *entries, *heads)
     )
+    if batch.removed:
+        flush.first("remove", removal_values(batch, attributes or {}))
     if batch.taken:
         flush.call("take", (fenced[0], *_taken(batch.taken)))
     if batch.mail:
@@ -128,8 +139,9 @@ def entry_values(frames: Sequence[FrameWrite]) -> tuple[Values, dict[Ref, int]]:
                 ends[entry.ref] = place
             else:
                 before.append(0)
-                disposed.append(place)
-                tenants.append(tenant_of(entry))
+                if (tenant := listed_under(entry)) is not None:
+                    disposed.append(place)
+                    tenants.append(tenant)
             place += SHARDS
     entries = [entry for written in frames for entry in written.entries]
     values = (
@@ -223,6 +235,9 @@ def _add_rows(flush: Flush, batch: Batch) -> None:
         flush.add("blobs_add", (blobs(list(found)), blobs(list(found.values()))))
         mentions = (ints([blob.ref for blob in batch.blobs]), blobs([b.addr for b in batch.blobs]))
         flush.add("mentions_add", mentions)
+    if batch.expiring:
+        refs, untils = zip(*dict(batch.expiring).items(), strict=True)
+        flush.add("expiry_put", (ints(refs), ints(untils)))
     if batch.snapshots:
         kept = list({row.ref: row for row in batch.snapshots}.values())
         places = (ints([row.ref for row in kept]), ints([row.turn for row in kept]))
@@ -275,11 +290,3 @@ def _add_attributes(flush: Flush, batch: Batch) -> None:
             ints([head.ref for head, *_ in found]),
         )
         flush.add("search_add", values)
-
-
-def search_key(value: Scalar) -> tuple[int, str, bytes]:
-    """A value as it stands in the index: its kind, an exact number, or the start of a text."""
-    kind, key = key_of(value)
-    if kind == TEXT:
-        return kind, "0", key.encode()[:TEXT_BYTES_MAX]
-    return kind, str(Decimal(key) if kind == NUMBER else key), b""

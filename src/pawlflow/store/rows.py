@@ -6,7 +6,16 @@ from typing import Any, Final
 
 from pawlflow.model.ids import CellId
 from pawlflow.store.check import damaged
-from pawlflow.store.port import Entry, Head, Mail, Review, ShardHead
+from pawlflow.store.port import (
+    SHARDS,
+    Entry,
+    Found,
+    Head,
+    Kept,
+    Mail,
+    Review,
+    ShardHead,
+)
 
 Row = tuple[Any, ...]
 
@@ -52,6 +61,16 @@ def shard_of(row: Row) -> ShardHead:
 def entry_of(row: Row) -> Entry:
     """An entry from its row."""
     return Entry(*row)
+
+
+def found_of(row: Row) -> Found:
+    """An entry with its place, from its row."""
+    return Found(shard=row[0] % SHARDS, seq=row[0] // SHARDS, entry=entry_of(row[1:]))
+
+
+def kept_of(row: Row) -> Kept:
+    """A closed cell, and until when it is kept."""
+    return row[0], head_of(row[1:])
 
 
 def review_of(row: Row) -> Review:

@@ -1,8 +1,7 @@
 """The SQLite store: one file, one owner, and any number of processes that read and post."""
 
-import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,6 +23,7 @@ from pawlflow.store.port import (
     Found,
     FrameWrite,
     Head,
+    Kept,
     Mail,
     Published,
     Ref,
@@ -35,11 +35,19 @@ from pawlflow.store.port import (
     Taken,
     position,
 )
-from pawlflow.store.rows import Row, entry_of, head_of, mail_of, review_of, shard_of
+from pawlflow.store.rows import (
+    entry_of,
+    found_of,
+    head_of,
+    kept_of,
+    review_of,
+    shard_of,
+)
 from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
-from pawlflow.store.sqlite_errors import odd, told, unknown
+from pawlflow.store.sqlite_errors import gap, odd, told, unknown
 from pawlflow.store.sqlite_find import SqliteRows, read_attributes
+from pawlflow.store.sqlite_mail import SqliteMail
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import opened
@@ -50,7 +58,7 @@ log = logging.getLogger("pawl.store")
 PAGE: Final = 1_000  # cells read at once: between two pages writers may write
 
 
-class SqliteStore:
+class SqliteStore(SqliteMail):
     """A store in a file; see `port.Store` for what each method promises."""
 
     def __init__(self, path: Path, *, busy_ms: int = 5_000, vfs: str | None = None) -> None:
@@ -100,24 +108,6 @@ class SqliteStore:
         with self._writing("posting to table mailbox"):
             refuse_moved(self.path, self._db)
             return write_mail(self._db, mail)
-
-    def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
-        """Mail of these shards, oldest first."""
-        return self._made(mail_of, "mail_after", after, mask_of(shards), limit)
-
-    def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
-        """Whose mail it is."""
-        return self._made(tuple, "mail_lines", after, mask_of(shards), limit)
-
-    def mail_by_id(self, shards: Sequence[int], ids: Sequence[int]) -> list[Mail]:
-        """Mail by its ids."""
-        return self._made(mail_of, "mail_by_id", json.dumps(list(ids)), mask_of(shards))
-
-    def posted(self, tenant: Tenant, prefix: str, most: int) -> int:
-        """Count keys that begin so, by their index."""
-        above = prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first that does not
-        [count] = self._made(lambda row: int(row[0]), "mail_posted", tenant, prefix, above, most)
-        return count
 
     def answer(self, mail: int) -> Taken | None:
         """What became of mail."""
@@ -218,10 +208,33 @@ class SqliteStore:
 
     def dispositions(self, tenant: Tenant, limit: int) -> list[Found]:
         """Refused and dead inputs, newest first."""
-        return [
-            Found(shard=place % SHARDS, seq=place // SHARDS, entry=entry_of(tuple(row)))
-            for place, *row in self._rows("dispositions", tenant, limit)
-        ]
+        return self._made(found_of, "dispositions", tenant, limit)
+
+    def beside(self, ref: Ref) -> list[Found]:
+        """The dispositions of a cell, oldest first."""
+        return self._made(found_of, "beside", ref)
+
+    def removed(self, cell: Address) -> Found | None:
+        """What says that a cell was removed."""
+        return next(iter(self._made(found_of, "removed", *cell)), None)
+
+    def expiring(self, shards: Sequence[int], after: tuple[int, Ref], limit: int) -> list[Kept]:
+        """Closed cells by until when they are kept."""
+        mask = mask_of(shards)
+        rows = self._rows("expiring_at", *after, mask, limit)
+        if len(rows) < limit:
+            rows += self._rows("expiring_after", after[0], mask, limit - len(rows))
+        return self._all(kept_of, rows)
+
+    def frame(self, shard: int, seq: int) -> FrameWrite | None:
+        """The frame that holds a sequence number."""
+        with self._reading("tables frame and entry"):
+            [head] = self._heads([shard])
+            if not 0 < seq <= head.seq:
+                return None
+            place = (position(shard, seq), SHARDS, shard)
+            first = self._db.execute(SQL["frame_last"], place).get
+            return self._frame(shard, seq if first is None else first // SHARDS)
 
     def frames(self, shard: int, after: int = 0) -> Iterator[FrameWrite]:
         """The frames of a shard, up to where it stood when the first was asked for."""
@@ -320,24 +333,6 @@ class SqliteStore:
                 self._owning.release()
                 self._owning = None
 
-    def _rows(self, name: str, *values: int | str) -> list[Row]:
-        """Every row of one statement: a statement alone reads one moment of the store."""
-        try:
-            return self._db.execute(SQL[name], values).fetchall()
-        except apsw.Error as trouble:
-            raise told(trouble, self.path, f"reading {name}") from trouble
-
-    def _made(self, make: Callable[[Row], T], name: str, *values: int | str) -> list[T]:
-        """What the rows of a statement stand for."""
-        return self._all(make, self._rows(name, *values))
-
-    def _all(self, make: Callable[[Row], T], rows: Sequence[Row]) -> list[T]:
-        """What rows stand for; rows of another shape mean that the schema was changed."""
-        try:
-            return [make(row) for row in rows]
-        except (LookupError, TypeError, ValueError) as trouble:
-            raise odd(self.path, "its rows", trouble) from trouble
-
     @contextmanager
     def _reading(self, place: str) -> Iterator[None]:
         """Several statements that read one moment of the store."""
@@ -375,12 +370,3 @@ class SqliteStore:
         """Give up a transaction; SQLite may have done so by itself."""
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
-
-
-def gap(path: Path, shard: int, seq: int, what: str) -> StoreError:
-    """A part of the journal is missing."""
-    return StoreError(
-        "store.gap",
-        f"{path}: the journal of shard {shard} has a gap at sequence {seq}: {what}; "
-        "`pawl doctor` lists the damage, `pawl restore` brings a backup back",
-    )

@@ -90,3 +90,12 @@ def newer(path: Path, found: int, known: int) -> StoreError:
         f"{path} has version {found}, and this pawlflow knows versions up to {known}: "
         "upgrade pawlflow",
     )
+
+
+def gap(path: Path, shard: int, seq: int, what: str) -> StoreError:
+    """A part of the journal is missing."""
+    return StoreError(
+        "store.gap",
+        f"{path}: the journal of shard {shard} has a gap at sequence {seq}: {what}; "
+        "`pawl doctor` lists the damage, `pawl restore` brings a backup back",
+    )

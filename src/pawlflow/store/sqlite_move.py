@@ -157,7 +157,7 @@ class SqliteSide:
     def write_frames(self, frames: Sequence[FrameWrite], mark: Mark) -> None:
         """Add frames and entries as an owner would; heads come later."""
         with self._writing("copying into table entry"):
-            ends = write_journal(self._db, frames)
+            ends, _ = write_journal(self._db, frames)
             pulses = [(ref, at, None, 0) for ref, at in ends.items()]
             self._db.executemany(SQL["pulse_put"], pulses)
             self._say(mark)

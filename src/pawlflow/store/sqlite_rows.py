@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from pawlflow.store.check import tenant_of
 from pawlflow.store.port import Entry, FrameWrite, Head, Mail, Review, position
+from pawlflow.store.removal import listed_under
 from pawlflow.store.rows import FOLDER, Row, statements
 
 SQL: Final = statements((FOLDER / "sqlite.sql").read_text())
@@ -43,7 +43,7 @@ def entry_row(at: int, prev: int | None, entry: Entry) -> Row:
 
 def disposition_row(at: int, place: int, entry: Entry) -> Row:
     """A disposition as its row: no turn comes before it, and it says whose it is."""
-    tenant = tenant_of(entry)
+    tenant = listed_under(entry)
     return (at, 0, entry.ref, 0, entry.data, entry.hash, entry.beside, place, tenant)
 
 

@@ -15,12 +15,14 @@ from pawlflow.store.rows import FOLDER
 from pawlflow.store.sqlite_copy import copy, make_folder
 from pawlflow.store.sqlite_errors import newer, not_ours, odd, read_only, told
 from pawlflow.store.sqlite_owner import Ownership
+from pawlflow.store.sqlite_removal import fill_expiry
 from pawlflow.store.sqlite_rows import SQL
 
+RETENTION: Final = 4  # the version since which it counts how long instances are kept
 APPLICATION_ID: Final = 0x5061776C  # "Pawl"; bytes 68 to 71 of the file
 Migration = tuple[int, str]
 MIGRATIONS: Final[Sequence[Migration]] = tuple(
-    (number, (FOLDER / f"sqlite_{number}.sql").read_text()) for number in (1, 2, 3)
+    (number, (FOLDER / f"sqlite_{number}.sql").read_text()) for number in (1, 2, 3, 4)
 )
 
 # A checkpoint moves the log into the database, with two flushes: the rarer the better, but the log
@@ -182,6 +184,8 @@ def _migrate(db: apsw.Connection, path: Path, migrations: Sequence[Migration]) -
                 db.execute(sql)
         if version == 0:
             _fill(db)
+        elif version < RETENTION <= newest:
+            fill_expiry(db)
         db.pragma("application_id", APPLICATION_ID)
         db.pragma("user_version", newest)
         db.execute("COMMIT")

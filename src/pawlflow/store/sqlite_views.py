@@ -88,7 +88,12 @@ class SqliteReadModels:
             return dict(self.db.executemany(VIEWS["turns"], asked))
 
     def write(
-        self, before: Mark, after: Mark, instances: Sequence[InstanceRow], steps: Sequence[StepRow]
+        self,
+        before: Mark,
+        after: Mark,
+        instances: Sequence[InstanceRow],
+        steps: Sequence[StepRow],
+        gone: Sequence[Ref] = (),
     ) -> bool:
         """Rows and the watermark in one transaction."""
         moved = (after.seq, after.hash, after.at, before.shard, before.generation, before.seq)
@@ -97,6 +102,8 @@ class SqliteReadModels:
                 return False
             self.db.executemany(VIEWS["instance_put"], map(msgspec.structs.astuple, instances))
             self.db.executemany(VIEWS["step_put"], map(msgspec.structs.astuple, steps))
+            for name in ("gone_steps", "gone_instance"):
+                self.db.executemany(VIEWS[name], [(ref,) for ref in gone])
         return True
 
     def restart(self, shards: Sequence[int]) -> None:

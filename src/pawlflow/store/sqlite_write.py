@@ -20,6 +20,7 @@ from pawlflow.store.port import (
 )
 from pawlflow.store.rows import Row, shard_of
 from pawlflow.store.sqlite_find import write_attributes
+from pawlflow.store.sqlite_removal import remove_cells, write_expiry
 from pawlflow.store.sqlite_rows import (
     SQL,
     cell_row,
@@ -30,17 +31,22 @@ from pawlflow.store.sqlite_rows import (
     review_row,
 )
 
+Places = dict[Ref, int]  # where an entry of a cell lies among all
+
 
 def write_batch(db: apsw.Connection, batch: Batch) -> None:
     """Write everything a batch holds, if its fences stand and it fits together."""
     heads = moved(batch, {row[0]: shard_of(row) for row in db.execute(SQL["shards"])})
     check_heads(batch)
+    remove_cells(db, batch)
     db.executemany(
         SQL["shard_move"],
         [(head.seq, head.hash, head.batch, head.now, head.shard) for head in heads],
     )
-    ends = write_journal(db, batch.frames)
+    ends, disposed = write_journal(db, batch.frames)
     _write_heads(db, batch, ends)
+    if batch.expiring or batch.removed:
+        write_expiry(db, batch, disposed)
     if batch.taken:
         _write_taken(db, batch)
     if batch.mail:
@@ -48,12 +54,13 @@ def write_batch(db: apsw.Connection, batch: Batch) -> None:
     _write_rows(db, batch)
 
 
-def write_journal(db: apsw.Connection, frames: Sequence[FrameWrite]) -> dict[Ref, int]:
-    """Append frames and entries. Gives the place of each cell's last turn among the entries."""
+def write_journal(db: apsw.Connection, frames: Sequence[FrameWrite]) -> tuple[Places, Places]:
+    """Append frames and entries. Gives the places of each cell's last turn and disposition."""
     if not frames:
-        return {}
+        return {}, {}
     at: int = (db.execute(SQL["entry_last"]).get or 0) + 1
-    ends: dict[Ref, int] = {}
+    ends: Places = {}
+    disposed: Places = {}
     frame_rows: list[Row] = []
     entry_rows: list[Row] = []
     for written in frames:
@@ -67,11 +74,12 @@ def write_journal(db: apsw.Connection, frames: Sequence[FrameWrite]) -> dict[Ref
                 ends[ref] = at
             else:
                 entry_rows.append(disposition_row(at, place, entry))
+                disposed[ref] = at
             at += 1
             place += SHARDS
     db.executemany(SQL["frame_add"], frame_rows)
     db.executemany(SQL["entry_add"], entry_rows)
-    return ends
+    return ends, disposed
 
 
 def _write_heads(db: apsw.Connection, batch: Batch, ends: dict[Ref, int]) -> None:

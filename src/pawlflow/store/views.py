@@ -153,9 +153,14 @@ class ReadModels(Protocol):
         ...
 
     def write(
-        self, before: Mark, after: Mark, instances: Sequence[InstanceRow], steps: Sequence[StepRow]
+        self,
+        before: Mark,
+        after: Mark,
+        instances: Sequence[InstanceRow],
+        steps: Sequence[StepRow],
+        gone: Sequence[Ref] = (),
     ) -> bool:
-        """Put rows in place and move the watermark, in one transaction.
+        """Put rows in place, those of cells that are gone away, and move the watermark, at once.
 
         False, and nothing was written, if the watermark is no longer as it was before.
         """

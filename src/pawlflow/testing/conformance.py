@@ -14,11 +14,12 @@ no fixture and no plugin: another runner makes an object for each and calls `tea
 
 from pawlflow.testing.conformance_journal import JournalPromises
 from pawlflow.testing.conformance_mail import MailPromises
+from pawlflow.testing.conformance_removal import RemovalPromises
 from pawlflow.testing.conformance_rows import RowPromises
 from pawlflow.testing.conformance_search import SearchPromises
 
 __all__ = ["StoreConformance"]
 
 
-class StoreConformance(JournalPromises, MailPromises, RowPromises, SearchPromises):
+class StoreConformance(JournalPromises, MailPromises, RowPromises, SearchPromises, RemovalPromises):
     """Every promise of the port. Subclass it, and give `open` and `reopen`."""

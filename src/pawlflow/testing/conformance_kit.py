@@ -14,6 +14,7 @@ from pawlflow.model.journal import (
     instance_genesis,
     turn_hash,
 )
+from pawlflow.model.operate import RemoveInstance
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import write
 from pawlflow.store.port import (
@@ -76,6 +77,23 @@ class Scribe:
         data = write(refused)
         entry = Entry(ref, 0, data, disposition_hash(data), b"")
         self._staged.setdefault(shard, []).append(entry)
+        return entry
+
+    def remove(self, head: Head, **said: Any) -> Entry:
+        """Stage what says that a cell is removed; `said` are other facts than those of its head."""
+        facts = {"cell": head.cell, "turn": head.turn, "hash": head.hash, "ref": head.ref, **said}
+        gone = Disposition(
+            cell=facts["cell"],
+            kind="removed",
+            code="retention.over",
+            detail=Payload.of("gone", head.cell.tenant),
+            input=RemoveInstance(facts["turn"], facts["hash"], "retention"),
+            at=self.now,
+        )
+        data = write(gone)
+        entry = Entry(facts["ref"], 0, data, disposition_hash(data), b"")
+        self._staged.setdefault(head.shard, []).append(entry)
+        self.cells.pop(head.ref, None)
         return entry
 
     def batch(self, *, fences: Sequence[int] = (), **rows: Any) -> Batch:

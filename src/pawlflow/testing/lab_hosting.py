@@ -23,16 +23,17 @@ from pawlflow.engine.shard import Limits
 from pawlflow.model.ids import CellId, TimeMs
 from pawlflow.model.inputs import Receipt
 from pawlflow.moments import Moment, moment_of
+from pawlflow.retaining import Retainer, gone
 from pawlflow.runs import NOTHING, Closed
 from pawlflow.secrets import Source
 from pawlflow.store.port import SHARDS, Address
+from pawlflow.testing import lab_parts as parts
 from pawlflow.testing.answers import Hang, Script, Span, span_ms
 from pawlflow.testing.host import VirtualClock
 from pawlflow.testing.lab_driver import Commit, Crashing, CrashPoint, LabDriver
-from pawlflow.testing.lab_parts import LabAlerts, LabRegistry, wake_up
 from pawlflow.testing.lab_trouble import LabError, StillWaiting, functions_told, waiting_told
 from pawlflow.testing.world import DOING, Called, LabRunner, World, is_inside
-from pawlflow.trouble import NoExecutor, NotFound
+from pawlflow.trouble import NoExecutor
 
 NOW: Final = "2026-01-01T00:00Z"  # a Thursday; every lab begins here unless it is told otherwise
 PATIENCE_S: Final = 10.0  # real seconds that functions may run before a lab calls them stuck
@@ -49,7 +50,8 @@ class HostedLab(Pawl):
     runner: LabRunner
     clock: VirtualClock
     runner_kind: ClassVar[type[Runner]] = LabRunner
-    alerts_kind: ClassVar[type[Alerts]] = LabAlerts
+    alerts_kind: ClassVar[type[Alerts]] = parts.LabAlerts
+    retainer_kind: ClassVar[type[Retainer]] = parts.LabRetainer
 
     def __init__(  # noqa: PLR0913  # what a lab may be told
         self,
@@ -80,7 +82,7 @@ class HostedLab(Pawl):
         self.patience = patience
         self.crashing = Crashing(crash)
         self.world = World(self)
-        self.lab_registry = LabRegistry()
+        self.lab_registry = parts.LabRegistry()
         self.registry = self.lab_registry
         self.entered = 0
         self.stirred = asyncio.Event()
@@ -179,7 +181,7 @@ class HostedLab(Pawl):
         wake = None
         if span is not None:
             at = self.clock.time + span_ms(span)
-            wake = self.world.agenda.add(at, partial(wake_up, future))
+            wake = self.world.agenda.add(at, partial(parts.wake_up, future))
         doing.sleeping += 1
         self.stir()
         try:
@@ -193,6 +195,7 @@ class HostedLab(Pawl):
         """Go from deadline to deadline until then, or until it is enough."""
         await self.idle()
         while not enough():
+            await parts.let_go(self.retention.retainer, self.idle)
             at = self.next_at()
             if at is None or at > target:
                 self.clock.time = TimeMs(max(self.clock.time, target))
@@ -216,7 +219,9 @@ class HostedLab(Pawl):
 
     def next_at(self) -> int | None:
         """When something will happen by itself."""
-        times = (self.world.agenda.next_at(), self.driver.engine.core.next_wake())
+        core = self.driver.engine.core
+        over = parts.over_at(self.retention.retainer)
+        times = (self.world.agenda.next_at(), core.next_wake(), over)
         return min((at for at in times if at is not None), default=None)
 
     # Quiet
@@ -261,7 +266,7 @@ class HostedLab(Pawl):
         self.refuse_outside()
         await self.idle()
         if self.reader.load([address]).get(address) is None:
-            raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+            raise gone(self.reader, *address)
         if seconds is not None:
             target = self.clock.time + round(seconds * 1000)
             await self.advance(target, lambda: self.has_closed(address))

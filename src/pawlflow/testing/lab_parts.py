@@ -1,12 +1,13 @@
-"""Parts of a lab: who counts as an executor, how orphans are told, and how a function wakes up."""
+"""Parts of a lab: who counts as an executor, how orphans are told, and who wakes up when."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pawlflow.alerts import Alerts
 from pawlflow.effects.registry import Registry
 from pawlflow.model.ids import Tenant
+from pawlflow.retaining import Retainer
 
 
 class LabRegistry(Registry):
@@ -49,3 +50,22 @@ def wake_up(future: asyncio.Future[None]) -> None:
     """The sleep of a function is over, unless it was cancelled."""
     if not future.done():
         future.set_result(None)
+
+
+class LabRetainer(Retainer):
+    """Lets instances go when the test lets their time pass: no clock wakes it."""
+
+    def plan(self) -> None:
+        """The lab looks at the time."""
+
+
+async def let_go(retainer: Retainer | None, idle: Callable[[], Awaitable[None]]) -> None:
+    """Remove the instances whose time is over."""
+    if retainer is not None and retainer.is_due():
+        await retainer.sweep(rest=lambda _: asyncio.sleep(0))
+        await idle()
+
+
+def over_at(retainer: Retainer | None) -> int | None:
+    """When the time of the next instance is over."""
+    return None if retainer is None else retainer.next_at

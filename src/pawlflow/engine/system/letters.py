@@ -11,15 +11,21 @@ from pawlflow.engine.places import offer_of
 from pawlflow.engine.refusals import Verdict, dispose, is_news
 from pawlflow.engine.staging import Staged, Staging
 from pawlflow.engine.system.beside import mark_of
+from pawlflow.engine.system.removal import is_early, remove
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.codec import CodecError
 from pawlflow.model.inputs import Input, Receipt, StartInstance
-from pawlflow.model.operate import DiscardInput, RedriveInput
+from pawlflow.model.operate import DiscardInput, RedriveInput, RemoveInstance
 from pawlflow.model.payload import PayloadError
 from pawlflow.model.reviews import SettleReview
 from pawlflow.store.port import Mail
 
 DEALT_WITH: Final = (RedriveInput, DiscardInput)  # a union would be made anew for every offer
+
+
+def comes_early(staging: Staging, live: Live, offer: Offer) -> bool:
+    """Must something be known, or durable, before this can be decided?"""
+    return looks_beside(live, offer.input) or is_early(staging, offer)
 
 
 def looks_beside(live: Live, incoming: Input) -> bool:
@@ -35,7 +41,9 @@ def looks_beside(live: Live, incoming: Input) -> bool:
 def resolve(
     core: Core, staging: Staging, staged: Staged, live: Live, offer: Offer
 ) -> Accepted | Rejected:
-    """A human has dealt with something that lies beside the turns of a cell."""
+    """A human has dealt with something beside the turns of a cell; or the cell is to go."""
+    if isinstance(offer.input, RemoveInstance):
+        return remove(core, staging, staged, live, offer.input)
     if isinstance(offer.input, SettleReview):
         return settle_orphan(staging, staged, live, offer.input)
     return resolve_dead(core, staging, staged, live, offer)

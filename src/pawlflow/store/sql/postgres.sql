@@ -263,7 +263,7 @@ SELECT count(*) FROM (
 
 -- answer: Does this mail wait, was it refused, and what is the highest id that was ever given?
 SELECT EXISTS (SELECT 1 FROM pawl.mailbox WHERE id = $1), refusal.code, refusal.detail,
-  (SELECT CASE WHEN has_keys THEN last_value ELSE 0 END FROM pawl.mailbox_id_seq)
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pawl.mailbox_id_seq)
 FROM (SELECT 1) AS one LEFT JOIN pawl.refusal ON refusal.mail = $1;
 
 -- poke: Tell whoever owns these shards, or any, that there is mail.
@@ -317,13 +317,54 @@ ON CONFLICT (tenant, name, version) DO UPDATE SET definition = excluded.definiti
 INSERT INTO pawl.definition (hash, data) SELECT * FROM unnest($1::bytea[], $2::bytea[])
 ON CONFLICT DO NOTHING;
 
--- blobs_add: Large payloads, each once.
-INSERT INTO pawl.blob (addr, data) SELECT * FROM unnest($1::bytea[], $2::bytea[])
+-- blobs_add: Large payloads, each once; whoever removes some waits, or is waited for.
+WITH held AS MATERIALIZED (
+  SELECT pg_advisory_xact_lock_shared(
+    1348564845, 'pawl.blob'::regclass::oid::int8::bit(32)::int4))
+INSERT INTO pawl.blob (addr, data)
+SELECT b.addr, b.data FROM held, unnest($1::bytea[], $2::bytea[]) AS b (addr, data)
 ON CONFLICT DO NOTHING;
 
 -- mentions_add: Cells mention large payloads.
 INSERT INTO pawl.cell_blob (ref, addr) SELECT * FROM unnest($1::int8[], $2::bytea[])
 ON CONFLICT DO NOTHING;
+
+-- expiry_put: Closed cells are kept until then.
+INSERT INTO pawl.expiry (ref, until) SELECT * FROM unnest($1::int8[], $2::int8[])
+ON CONFLICT (ref) DO UPDATE SET until = excluded.until;
+
+-- expiry_fill: Those that closed before it counted, by definition and outcome.
+INSERT INTO pawl.expiry (ref, until)
+SELECT c.ref, c.closed_at + r.ms
+FROM unnest($1::bytea[], $2::text[], $3::int8[]) AS r (definition, state, ms)
+JOIN pawl.cell AS c ON c.definition = r.definition AND c.state = r.state COLLATE "C"
+WHERE c.closed_at IS NOT NULL ON CONFLICT DO NOTHING;
+
+-- definitions_all: Every definition.
+SELECT hash, data FROM pawl.definition;
+
+-- expiring: Closed cells by until when they are kept.
+SELECT due.until, head.* FROM (
+  SELECT x.ref, x.until FROM pawl.expiry AS x JOIN pawl.cell AS c ON c.ref = x.ref
+  WHERE (x.until, x.ref) > ($1, $2) AND c.shard = ANY ($3::int8[])
+  ORDER BY x.until, x.ref LIMIT $4) AS due
+JOIN pawl.head ON head.ref = due.ref ORDER BY due.until, due.ref;
+
+-- removed: The last entry that says that a cell with this id was removed.
+SELECT e.pos, e.ref, e.number, e.data, e.hash, e.beside
+FROM pawl.removed AS r JOIN pawl.entry AS e ON e.pos = r.pos
+WHERE r.tenant = $1 AND r.key = $2 ORDER BY r.pos DESC LIMIT 1;
+
+-- beside: The dispositions of a cell, oldest first.
+SELECT e.pos, e.ref, e.number, e.data, e.hash, e.beside FROM pawl.entry AS e
+WHERE e.number = 0 AND e.ref = $1 ORDER BY e.pos;
+
+-- frame_with: The frame of a shard that may hold a position.
+SELECT f.pos, f.last, f.prev, f.root, f.hash, f.epoch, f.now FROM pawl.frame AS f
+WHERE f.pos <= $1 AND f.pos % 32 = $2 ORDER BY f.pos DESC LIMIT 1;
+
+-- remove: All that cells can be asked for goes, and the bytes of their entries.
+pawl.remove($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- snapshots_put: The states of cells after a turn.
 INSERT INTO pawl.snapshot (ref, turn, hash, data, beside)

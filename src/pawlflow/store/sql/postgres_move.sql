@@ -40,6 +40,7 @@ SELECT (SELECT count(*) FROM pawl.frame) AS frames,
   (SELECT count(*) FROM pawl.cell) AS cells, (SELECT count(*) FROM pawl.attributes) AS attributes,
   (SELECT count(*) FROM pawl.review) AS reviews, (SELECT count(*) FROM pawl.snapshot) AS snapshots,
   (SELECT count(*) FROM pawl.mailbox) AS mail, (SELECT count(*) FROM pawl.refusal) AS refusals,
+  (SELECT count(*) FROM pawl.expiry) AS expiries, (SELECT count(*) FROM pawl.removed) AS removed,
   (SELECT count(*) FROM pawl.disposition) AS dispositions;
 
 -- search_count: Ways to find instances.
@@ -145,6 +146,21 @@ SELECT ref, turn, hash, data, beside FROM pawl.snapshot WHERE ref > $1 ORDER BY 
 INSERT INTO pawl.snapshot (ref, turn, hash, data, beside)
 SELECT * FROM unnest($1::int8[], $2::int8[], $3::bytea[], $4::bytea[], $5::bytea[]);
 
+-- expiries_page: Until when closed instances are kept.
+SELECT ref, until FROM pawl.expiry WHERE ref > $1 ORDER BY ref LIMIT $2;
+
+-- expiries_write: The same, written.
+INSERT INTO pawl.expiry (ref, until) SELECT * FROM unnest($1::int8[], $2::int8[]);
+
+-- removed_page: Where it says that instances were removed.
+SELECT r.tenant, r.key, r.pos, e.ref FROM pawl.removed AS r JOIN pawl.entry AS e ON e.pos = r.pos
+WHERE (r.tenant, r.key, r.pos) > ($1, $2, $3) ORDER BY r.tenant, r.key, r.pos LIMIT $4;
+
+-- removed_write: The same, written.
+INSERT INTO pawl.removed (tenant, key, pos)
+SELECT r.tenant, r.key, r.pos
+FROM unnest($1::text[], $2::text[], $3::int8[], $4::int8[]) AS r (tenant, key, pos, ref);
+
 -- mail_heavy: The sizes of the next inputs that wait.
 SELECT (octet_length(input) + octet_length(beside))::int8 FROM pawl.mailbox
 WHERE id > $1 ORDER BY id LIMIT $2;
@@ -198,4 +214,4 @@ UPDATE pawl.shard AS s SET epoch = s.epoch + 1, seq = 0, hash = h.hash, batch = 
 -- tables_clear: All that was copied goes.
 TRUNCATE pawl.frame, pawl.entry, pawl.disposition, pawl.cell, pawl.pulse, pawl.attributes,
   pawl.search, pawl.review, pawl.definition, pawl.published, pawl.blob, pawl.cell_blob,
-  pawl.snapshot, pawl.mailbox, pawl.refusal RESTART IDENTITY;
+  pawl.snapshot, pawl.expiry, pawl.removed, pawl.mailbox, pawl.refusal RESTART IDENTITY;

@@ -92,9 +92,16 @@ SELECT shard, ref, place, direction, generation, key::text, called, name, step, 
   pawl.read_time(started_at), pawl.read_time(completed_at), pawl.read_time(last_event_at)
 FROM pawl.read_step WHERE ref = ANY ($1::int8[]) ORDER BY ref, place, direction;
 
--- stray_instance: A row of an instance that there is none of.
+-- stray_instance: A row of an instance that there is none of; one that was removed after the
+-- watermark has its row still.
 SELECT i.id FROM pawl.read_instance AS i LEFT JOIN pawl.cell AS c ON c.ref = i.ref
-WHERE c.ref IS NULL OR left(c.workflow, 1) = '$' ORDER BY i.ref LIMIT 1;
+WHERE left(c.workflow, 1) = '$' OR c.ref IS NULL AND NOT EXISTS (
+    SELECT 1 FROM pawl.entry AS e WHERE e.number = 0 AND e.ref = i.ref
+      AND e.pos / 32 > (SELECT m.seq FROM pawl.read_mark AS m WHERE m.shard = i.shard))
+ORDER BY i.ref LIMIT 1;
+
+-- gone_steps: The steps of instances that were removed.
+DELETE FROM pawl.read_step WHERE ref = ANY ($1::int8[]);
 
 -- stray_step: A row of a step without its instance.
 SELECT s.name || ' of cell ' || s.ref FROM pawl.read_step AS s

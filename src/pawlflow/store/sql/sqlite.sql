@@ -53,6 +53,9 @@ SELECT ref, number, data, hash, beside FROM turn;
 SELECT pos, ref, number, data, hash, beside FROM entry
 WHERE number = 0 AND tenant = ? ORDER BY id DESC LIMIT ?;
 
+-- beside: The dispositions of a cell, oldest first.
+SELECT pos, ref, number, data, hash, beside FROM entry WHERE number = 0 AND ref = ? ORDER BY id;
+
 -- cell_put: A new cell, or what has changed of one.
 INSERT INTO cell (ref, tenant, workflow, key, shard, definition, version, state, rollback,
   created_at, started_at, closed_at, quarantined)
@@ -196,6 +199,74 @@ INSERT OR REPLACE INTO snapshot (ref, turn, hash, data, beside) VALUES (?, ?, ?,
 
 -- snapshot_of: The same, read.
 SELECT ref, turn, hash, data, beside FROM snapshot WHERE ref = ?;
+
+-- expiry_put: A closed cell is kept until then.
+INSERT OR REPLACE INTO expiry (ref, until) VALUES (?, ?);
+
+-- expiring_at: Cells that are kept until this very time, by ref; apart as deadlines are.
+SELECT expiry.until, head.* FROM expiry JOIN head ON head.ref = expiry.ref
+WHERE expiry.until = ? AND expiry.ref > ? AND (? >> shard) & 1 ORDER BY expiry.ref LIMIT ?;
+
+-- expiring_after: Cells that are kept until a later time, earliest first.
+SELECT expiry.until, head.* FROM expiry JOIN head ON head.ref = expiry.ref
+WHERE expiry.until > ? AND (? >> shard) & 1 ORDER BY expiry.until, expiry.ref LIMIT ?;
+
+-- closed_all: Every instance that is over, for the migration that counts how long they are kept.
+SELECT ref, definition, state, closed_at FROM cell WHERE closed_at IS NOT NULL;
+
+-- definitions_all: Every definition, for the same.
+SELECT hash, data FROM definition;
+
+-- removed_add: An entry says that a cell was removed.
+INSERT INTO removed (tenant, key, entry) VALUES (?, ?, ?);
+
+-- removed: The last entry that says so of an id.
+SELECT entry.pos, entry.ref, entry.number, entry.data, entry.hash, entry.beside
+FROM removed JOIN entry ON entry.id = removed.entry
+WHERE removed.tenant = ? AND removed.key = ? ORDER BY removed.entry DESC LIMIT 1;
+
+-- remove_turns: Take the bytes out of the turns of a cell; their hashes stay.
+UPDATE entry SET data = x'', beside = x'' WHERE id IN (
+  WITH RECURSIVE turn (id, prev, number) AS (
+    SELECT id, prev, number FROM entry WHERE id = (SELECT last FROM pulse WHERE ref = ?1)
+    UNION ALL
+    SELECT entry.id, entry.prev, entry.number
+    FROM turn JOIN entry ON entry.id = turn.prev AND entry.number < turn.number
+  )
+  SELECT id FROM turn);
+
+-- remove_beside: The same of what lies beside them; it is nobody's any more.
+UPDATE entry SET data = x'', beside = x'', tenant = NULL WHERE number = 0 AND ref = ?1;
+
+-- remove_blobs: Take out the large payloads that only this cell mentions.
+DELETE FROM blob WHERE addr IN (
+  SELECT addr FROM cell_blob AS mine WHERE mine.ref = ?1 AND NOT EXISTS (
+    SELECT 1 FROM cell_blob AS other WHERE other.addr = mine.addr AND other.ref <> ?1));
+
+-- remove_search: One way less to find it.
+DELETE FROM search
+WHERE tenant = ? AND name = ? AND kind = ? AND value = ? AND at = ? AND ref = ?;
+
+-- remove_mentions: It mentions nothing any more.
+DELETE FROM cell_blob WHERE ref = ?1;
+
+-- remove_snapshot: Its state goes.
+DELETE FROM snapshot WHERE ref = ?1;
+
+-- remove_attributes: What it is found by goes.
+DELETE FROM attributes WHERE ref = ?1;
+
+-- remove_reviews: Nobody is asked about it any more.
+DELETE FROM review WHERE ref = ?1;
+
+-- remove_expiry: Its time is over.
+DELETE FROM expiry WHERE ref = ?1;
+
+-- remove_pulse: Its last turn is nobody's.
+DELETE FROM pulse WHERE ref = ?1;
+
+-- remove_cell: It is no more.
+DELETE FROM cell WHERE ref = ?1;
 
 -- mail_add: Mail, unless mail of the tenant with the same key waits.
 INSERT INTO mailbox (shard, tenant, workflow, key, input, beside, dedupe)

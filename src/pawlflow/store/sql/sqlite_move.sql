@@ -11,7 +11,8 @@ SELECT (SELECT count(*) FROM frame) AS frames,
   (SELECT count(*) FROM cell) AS cells, (SELECT count(*) FROM attributes) AS attributes,
   (SELECT count(*) FROM review) AS reviews, (SELECT count(*) FROM snapshot) AS snapshots,
   (SELECT count(*) FROM mailbox) AS mail, (SELECT count(*) FROM refusal) AS refusals,
-  (SELECT count(*) FROM entry WHERE number = 0) AS dispositions;
+  (SELECT count(*) FROM expiry) AS expiries, (SELECT count(*) FROM removed) AS removed,
+  (SELECT count(*) FROM entry WHERE number = 0 AND tenant IS NOT NULL) AS dispositions;
 
 -- search_count: Ways to find instances.
 SELECT count(*) FROM search;
@@ -79,6 +80,22 @@ SELECT ref, turn, hash, data, beside FROM snapshot WHERE ref > ? ORDER BY ref LI
 -- snapshots_write: The same, written.
 INSERT INTO snapshot (ref, turn, hash, data, beside) VALUES (?, ?, ?, ?, ?);
 
+-- expiries_page: Until when closed instances are kept.
+SELECT ref, until FROM expiry WHERE ref > ? ORDER BY ref LIMIT ?;
+
+-- expiries_write: The same, written.
+INSERT INTO expiry (ref, until) VALUES (?, ?);
+
+-- removed_page: Where it says that instances were removed.
+SELECT removed.tenant, removed.key, entry.pos, entry.ref
+FROM removed JOIN entry ON entry.id = removed.entry
+WHERE (removed.tenant, removed.key, entry.pos) > (?, ?, ?)
+ORDER BY removed.tenant, removed.key, entry.pos LIMIT ?;
+
+-- removed_write: The same, written.
+INSERT INTO removed (tenant, key, entry)
+SELECT ?1, ?2, id FROM entry WHERE number = 0 AND ref = ?4 AND pos = ?3;
+
 -- mail_page: Inputs that wait.
 SELECT id, shard, tenant, workflow, key, input, beside, dedupe FROM mailbox
 WHERE id > ? ORDER BY id LIMIT ?;
@@ -125,5 +142,7 @@ DELETE FROM published;
 DELETE FROM blob;
 DELETE FROM cell_blob;
 DELETE FROM snapshot;
+DELETE FROM expiry;
+DELETE FROM removed;
 DELETE FROM mailbox;
 DELETE FROM refusal;

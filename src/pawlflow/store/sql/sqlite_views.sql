@@ -47,6 +47,12 @@ INSERT OR REPLACE INTO read_instance VALUES
 INSERT OR REPLACE INTO read_step VALUES
 (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- gone_steps: The steps of an instance that was removed.
+DELETE FROM read_step WHERE ref = ?;
+
+-- gone_instance: The instance itself.
+DELETE FROM read_instance WHERE ref = ?;
+
 -- restart: From the beginning, as another building of the rows.
 UPDATE read_mark SET generation = generation + 1, seq = 0, hash = ?2, at = 0, swept = 0
 WHERE shard = ?1;
@@ -68,9 +74,13 @@ SELECT * FROM read_instance WHERE ref = ?;
 -- steps: Those of its steps.
 SELECT * FROM read_step WHERE ref = ? ORDER BY place, direction;
 
--- stray_instance: A row of an instance that there is none of.
+-- stray_instance: A row of an instance that there is none of; one that was removed after the
+-- watermark has its row still.
 SELECT i.id FROM read_instance AS i LEFT JOIN cell ON cell.ref = i.ref
-WHERE cell.ref IS NULL OR substr(cell.workflow, 1, 1) = '$' ORDER BY i.ref LIMIT 1;
+WHERE substr(cell.workflow, 1, 1) = '$' OR cell.ref IS NULL AND NOT EXISTS (
+    SELECT 1 FROM entry AS e WHERE e.number = 0 AND e.ref = i.ref
+      AND e.pos / 32 > (SELECT seq FROM read_mark WHERE read_mark.shard = i.shard))
+ORDER BY i.ref LIMIT 1;
 
 -- stray_step: A row of a step without its instance.
 SELECT s.name || ' of cell ' || s.ref FROM read_step AS s
