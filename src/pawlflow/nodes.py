@@ -21,11 +21,12 @@ from pawlflow.engine.shard import Shards
 from pawlflow.hosting import Hosted
 from pawlflow.model.ids import CellId, InstanceId, Tenant
 from pawlflow.readmodels import ReadModelWorker
+from pawlflow.retaining import gone
 from pawlflow.runs import NOTHING, Closed
 from pawlflow.starts import key_for
 from pawlflow.store.port import SHARDS, Address, Mail, ShardHead, StoreError
 from pawlflow.store.sharing import Membership, SharedStore, View
-from pawlflow.trouble import NotFound, PawlError
+from pawlflow.trouble import PawlError
 
 log = logging.getLogger("pawl.node")
 LOOK_S: Final = (0.02, 1.0)  # between two looks at an instance of another node
@@ -100,6 +101,7 @@ class Node(Hosted):
             return
         self.leaving = True
         if self.membership is not None:
+            await self.retention.close()
             await self.services.close()
             await asyncio.to_thread(self.rows.stop)
             while self.moving:
@@ -175,6 +177,7 @@ class Node(Hosted):
             return
         outcomes.gain(self.core, heads)
         self.core.took_over |= dict.fromkeys((head.shard for head in heads), self.clock.now())
+        self.retention.look()  # what is over there is this node's to remove
         log.info("owns %s more shards, %s of %s", len(heads), len(self.core.heads), SHARDS)
         self.driver.poke()
 
@@ -236,7 +239,7 @@ class Node(Hosted):
                 self.refuse_if_stopped()
                 found = self.reader.load([address]).get(address)
                 if found is None:
-                    raise NotFound("instance.unknown", f"no instance {address[1]!r}")
+                    raise gone(self.reader, *address)
                 if found.head.closed_at is not None:
                     return Closed(NOTHING)
                 await asyncio.sleep(wait)

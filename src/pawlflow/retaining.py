@@ -28,6 +28,7 @@ ARCHIVE: Final = "PAWL_ARCHIVE"
 RETENTION: Final = "PAWL_RETENTION"
 AGAIN_MS: Final = 3_600_000  # until what could not be removed is looked at again
 SLEEP_S_MAX: Final = 3_600.0  # a clock may be set meanwhile; to look at it costs nothing
+CLOSING_S_MAX: Final = 10.0  # for the portion under way: another node may have to answer
 T = TypeVar("T")
 
 
@@ -84,9 +85,14 @@ class Retainer:
             plan = self.driver.engine.core.plans.known.get(Digest(head.definition))
             rule = None if plan is None else plan.retention
             until = None if rule is None else rule.until(head.state, head.closed_at)
-            if until is not None and (self.next_at is None or until < self.next_at):
-                self.next_at = until
-                self.plan()
+            if until is not None:
+                self.look_at(until)
+
+    def look_at(self, time: TimeMs) -> None:
+        """Look then, or before."""
+        if self.next_at is None or time < self.next_at:
+            self.next_at = time
+            self.plan()
 
     def plan(self) -> None:
         """Set the timer; nothing is asked until then, and nothing at all if all are kept."""
@@ -116,7 +122,7 @@ class Retainer:
             await self.sweep()
         except (StoreError, PawlError) as error:
             log.warning("instances are kept though their time is over: %s [%s]", error, error.code)
-            self.next_at = TimeMs(self.clock.now() + AGAIN_MS)
+            self.look_at(TimeMs(self.clock.now() + AGAIN_MS))
         finally:
             self.task = None
             self.plan()
@@ -126,8 +132,11 @@ class Retainer:
         self.closing = True
         if self.timer is not None:
             self.timer.cancel()
-        if self.task is not None:  # it may be at work on a thread: a portion is not long
-            await asyncio.wait([self.task])
+        task = self.task
+        if task is not None:  # it may be at work on a thread: a portion is not long
+            await asyncio.wait([task], timeout=CLOSING_S_MAX)
+            task.cancel()
+            await asyncio.wait([task])
         if self.apart:
             self.store.close()
 
@@ -139,8 +148,10 @@ class Retainer:
         after, skipped = FIRST, False
         while True:
             began = self.clock.stopwatch()
+            self.next_at = None  # who closes from here on says so by itself
             due = await self.doing(lambda after=after: self.look(after))  # type: ignore[misc]
-            self.next_at = due.next_at
+            if due.next_at is not None:
+                self.look_at(due.next_at)
             told = await self.let_go(due)
             done += told
             for each in told:
@@ -151,8 +162,7 @@ class Retainer:
             after = due.last
             await rest(self.clock.stopwatch() - began)
         if skipped:
-            again = TimeMs(self.clock.now() + AGAIN_MS)
-            self.next_at = min(self.next_at or again, again)
+            self.look_at(TimeMs(self.clock.now() + AGAIN_MS))
         return done
 
     def look(self, after: tuple[int, int]) -> Due:
@@ -204,6 +214,11 @@ class Retention:
             self.retainer = new()
             self.retainer.archive = self.archive
             self.retainer.begin()
+
+    def look(self) -> None:
+        """There are shards that were another node's: what is over there?"""
+        if self.retainer is not None:
+            self.retainer.look_at(TimeMs(0))
 
     def notice(self, action: Notify) -> None:
         """Instances may have closed."""

@@ -25,6 +25,8 @@ from tests.cli.sim_kit import (
     written,
 )
 
+pytestmark = pytest.mark.timeout(600)  # minutes of work, if the machine is busy
+
 
 @pytest.mark.req("R210")
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 
 from tests.cli.sim_kit import ONCE, PASSED_BY, TWICE, sim, written
 
+pytestmark = pytest.mark.timeout(600)  # minutes of work, if the machine is busy
+
 
 @pytest.mark.req("R210")
 @pytest.mark.parametrize(

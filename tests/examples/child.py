@@ -102,7 +102,7 @@ async def live(spec: Spec) -> None:
     fuses = {spec.label: Life(spec.passages)} if spec.label else {each: Life() for each in LABELS}
     for label, fuse in fuses.items():
         LABELS[label](fuse)
-    pawl = Pawl(spec.database, nats=spec.nats)
+    pawl = Pawl(spec.database, driver="thread", nats=spec.nats)
     pawl.load(*FLOWS)
     async with pawl:
         for fuse in fuses.values():

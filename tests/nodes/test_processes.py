@@ -107,6 +107,21 @@ def test_one_command_runs_several_nodes(postgres, tmp_path):
     check(seen, url, 100)
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "exit_code"),
+    [(None, "file.unreadable", 4), ("kind: Workflow\n", "field.missing", 3)],
+)
+def test_definitions_that_are_none_are_refused(tmp_path, text, code, exit_code):
+    """Before anything is served."""
+    if text is not None:
+        (tmp_path / "x.yaml").write_text(text)
+    words = [*PAWL, "serve", "x.yaml", "--db", f"sqlite:///{tmp_path}/p.db", "--json"]
+    told = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    assert told.returncode == exit_code
+    assert json.loads(told.stdout)["error"]["code"] == code
+
+
 def test_a_file_has_one_node(tmp_path):
     """On SQLite several are refused, with the way out; one serves."""
     words = [*PAWL, "serve", "--processes", "2", "--db", f"sqlite:///{tmp_path}/p.db", "--json"]

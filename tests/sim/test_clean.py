@@ -9,6 +9,8 @@ import pytest
 from pawlflow.testing.sim.run import run
 from pawlflow.testing.sim.setup import PROFILES, setup_of
 
+pytestmark = pytest.mark.timeout(600)  # minutes of work, if the machine is busy
+
 GROUPS = 8
 SEEDS = 200
 MARKS = {  # places that faults alone lead to; a set of seeds that misses one is blind there

@@ -9,6 +9,8 @@ from pawlflow.testing.sim.run import run
 from pawlflow.testing.sim.setup import setup_of
 from pawlflow.testing.sim.tape import load, play
 
+pytestmark = pytest.mark.timeout(600)  # minutes of work, if the machine is busy
+
 TAPES = Path(__file__).parent / "tapes"
 SEEDS_MAX = 200
 

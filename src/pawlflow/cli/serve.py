@@ -11,11 +11,12 @@ import click
 
 from pawlflow.app import shown
 from pawlflow.cli.executors import load_worker
-from pawlflow.cli.output import UNREACHABLE, USAGE, note
+from pawlflow.cli.output import INVALID, NOT_FOUND, UNREACHABLE, USAGE, note
 from pawlflow.cli.session import Session, session, told
 from pawlflow.hosting import Hosted
 from pawlflow.nodes import Node
 from pawlflow.store.postgres_url import is_postgres
+from pawlflow.trouble import DefinitionError
 
 PROCESSES_MAX: Final = 32  # as many as there are shards
 CHILD: Final = "PAWL_SERVE_CHILD"  # set for the processes of one command
@@ -36,7 +37,9 @@ LEAVE_S: Final = 10.0  # to hand over
     show_default=True,
     help="How many nodes, each a process.",
 )
-@click.option("--nats", envvar="PAWL_NATS", metavar="URL", help="NATS.", show_envvar=True)
+@click.option(
+    "--nats", envvar="PAWL_NATS", metavar="URL", help="The NATS server.", show_envvar=True
+)
 @click.option(
     "--read-models/--no-read-models",
     default=None,
@@ -63,8 +66,11 @@ def command(
         if processes > 1 and CHILD not in os.environ:
             sys.exit(asyncio.run(Crew(processes).serve()))
         engine = engine_of(here, nats, read_models=read_models)
-        for path in paths:
-            engine.load(path)
+        try:
+            engine.load(*paths)
+        except DefinitionError as error:
+            missing = error.code == "file.unreadable"
+            here.end(error.code, str(error), NOT_FOUND if missing else INVALID)
         for module in workers:
             engine.register(load_worker(here, module))
         sys.exit(asyncio.run(serve(here, engine)))
