@@ -67,6 +67,8 @@ class Awaiting:
                     raise gone(self.reader, *address)
                 if found.head.closed_at is not None and not future.done():
                     return Closed(NOTHING)
+            if seconds is None:
+                return await future
             async with asyncio.timeout(seconds):
                 return await future
         finally:

@@ -93,14 +93,15 @@ class Lines:
     def put(self, call: Call, place: int = 0) -> None:
         """A call waits. One that is told again takes the place it had."""
         name, key = self.name(call), (place, call.cell.tenant)
-        if self.where.get(name, key) != key:
-            self.discard(name)
+        known = self.where.get(name)
+        if known is not None:
+            self.room -= room_of(self.lines[known][name])
+            if known != key:
+                del self.lines[known][name]
         line = self.lines.get(key)
         if line is None:
             line = self.lines[key] = OrderedDict()
             self.ring.append(key)
-        if name in self.where:
-            self.room -= room_of(line[name])
         line[name] = call
         self.where[name] = key
         self.room += room_of(call)
@@ -147,28 +148,24 @@ class Lines:
 
     def take(self) -> Call | None:
         """The next call of the next tenant that there is a place for; the caller takes that."""
-        key = self.next_key()
-        if key is None:
-            return None
-        name, call = self.lines[key].popitem(last=False)
-        del self.where[name]
-        self.room -= room_of(call)
-        if self.missing or self.lost:
-            self.ask()
-        return call
-
-    def next_key(self) -> Key | None:
-        """Whose turn it is; next time it is another's. Empty lines go on the way."""
-        for _ in range(len(self.ring)):
-            key = self.ring[0]
-            if not self.lines[key]:
-                del self.lines[key]
-                self.ring.popleft()
+        ring, lines, places = self.ring, self.lines, self.places
+        for _ in range(len(ring)):
+            key = ring[0]
+            line = lines[key]
+            if not line:  # it goes on the way
+                del lines[key]
+                ring.popleft()
                 continue
-            if len(self.ring) > 1:
-                self.ring.rotate(-1)
-            if not self.places or self.places[key[0]].has_room(key[1]):
-                return key
+            if len(ring) > 1:
+                ring.rotate(-1)  # next time it is another's turn
+            if places and not places[key[0]].has_room(key[1]):
+                continue
+            name, call = line.popitem(last=False)
+            del self.where[name]
+            self.room -= room_of(call)
+            if self.missing or self.lost:
+                self.ask()
+            return call
         return None
 
     def is_ready(self) -> bool:
@@ -200,4 +197,5 @@ class Lines:
 
 def room_of(call: Call) -> int:
     """How much room a call takes."""
-    return 1 + len(call.params.data or b"") // ROOM_BYTES
+    data = call.params.data
+    return 1 if data is None else 1 + len(data) // ROOM_BYTES
