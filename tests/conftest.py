@@ -1,6 +1,7 @@
 """How hard the property tests try (HYPOTHESIS_PROFILE), and the golden files."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 from tests.golden_kit import Golden, golden_of
 from tests.servers import nats as nats
 from tests.servers import postgres as postgres
+
+# A shell lets its background jobs ignore Ctrl-C, and processes hand that on: tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW_MACHINES = [HealthCheck.too_slow]
 

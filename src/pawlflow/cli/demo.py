@@ -59,6 +59,8 @@ def leaving_in_order() -> Iterator[None]:
     def leave(number: int, _: object) -> None:
         asked.append(number)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the end short
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a shell
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, leave)
