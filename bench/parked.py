@@ -152,7 +152,8 @@ async def restart(options: argparse.Namespace, folder: Path) -> Line:
         await again.start(workflow, id="new")
         first = perf_counter() - began
         calls = options.instances if options.kind in (None, "call") else 0
-        while len(again.runner.lined) + len(again.runner.jobs) < calls:  # noqa: ASYNC110
+        line, jobs = again.runner.line, again.runner.jobs
+        while len(line) + line.missing + len(jobs) < calls:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         offered = perf_counter() - began
     return {

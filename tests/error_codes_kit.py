@@ -24,7 +24,7 @@ KEYWORDS = {"tag", "name", "target", "key"}
 # What the first argument of these is: a log event, a mark, a label of a place, an attribute.
 CALLS = {"tell", "reached", "buggify", "attrgetter", "Text", "getLogger"}
 NO_CODES = {
-    *("limits.bytes", "limits.steps"),  # settings
+    *("limits.bytes", "limits.steps", "limits.waiting"),  # settings
     "refused.code",  # of a store's own test: any text will do
 }
 # Codes that are put together, and what they can be; none: it is something else.

@@ -17,6 +17,8 @@ from pawlflow.embedded import Pawl
         ("foreach", ["--items", "200"], "items_per_s"),
         ("parked", ["restart", "--instances", "50"], "first_commit_s"),
         ("pawl_steps", ["latency", "--workflows", "3"], "p50_ms"),
+        ("fairness", ["run", "alone", "--seconds", "0"], "p99_ms"),
+        ("pressure", ["run", "functions", "--instances", "50"], "rss_mb"),
         pytest.param("wake", ["--instances", "1000"], "wake_p50_ms", marks=pytest.mark.slow),
     ],
 )

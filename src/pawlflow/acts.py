@@ -11,7 +11,7 @@ from pawlflow.kernel.heads import LATE
 from pawlflow.model.ids import CellId, Tenant
 from pawlflow.model.inputs import Input
 from pawlflow.moments import Moment, moment_of
-from pawlflow.trouble import Conflict, NotFound, PawlError, Refused
+from pawlflow.trouble import BUSY, Conflict, NotFound, Overloaded, PawlError, Refused
 
 UNKNOWN: Final = (
     *("instance.unknown", "workflow.unknown", "definition.unknown", "schedule.unknown"),
@@ -238,4 +238,6 @@ def refusal(refused: Rejected) -> PawlError:
         return Conflict(refused.code, message)
     if refused.code in UNKNOWN:
         return NotFound(refused.code, message)
+    if refused.code in BUSY:
+        return Overloaded(refused.code, message)
     return Refused(refused.code, message)

@@ -18,11 +18,11 @@ from pawlflow.bus.port import Bus, BusError
 from pawlflow.engine.actions import Accepted, Notify, Publish, Stopped
 from pawlflow.engine.clock import Clock, SystemClock
 from pawlflow.engine.drivers import SAFETY_MS, Engine, Outside
-from pawlflow.engine.places import mail_of
 from pawlflow.engine.shard import Limits, Shards
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
+from pawlflow.shedding import WAITING_MAX, letter, turned_away
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.poke import Pokes, poke
 from pawlflow.store.port import SHARDS, ShardHead, Store, StoreError, Taken
@@ -228,13 +228,20 @@ class Nobody:
         raise StoreError(action.code, action.message)
 
 
-def request(store: Store, cell: CellId, incoming: Input) -> Accepted | Rejected:
+def request(
+    store: Store, cell: CellId, incoming: Input, *, waiting_max: int = WAITING_MAX
+) -> Accepted | Rejected:
     """Hand in an input from outside: by mail to the owner, or as the owner for a moment.
+
+    A start, or an event, is turned away while so many of its tenant wait; nothing else is.
 
     Durable when this returns. Raises StoreError("store.busy") if an owner does not answer in time;
     the request is in its mailbox then, and will be taken.
     """
-    [number] = store.post([mail_of(cell, incoming)])
+    mail = letter(cell, incoming, SystemClock().entropy())
+    if (refused := turned_away(store, mail, waiting_max)) is not None:
+        return refused
+    [number] = store.post([mail])
     heard = owned_elsewhere(store)
     until = time.monotonic() + (ANSWER_S_MAX if heard else UNHEARD_S_MAX)
     wait = LOOK_S[0]

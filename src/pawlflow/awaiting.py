@@ -1,7 +1,7 @@
-"""Awaiting: those who wait until an instance is closed, or has gone on."""
+"""Awaiting: those who wait until an instance is closed, or has gone on. Nothing stays of them."""
 
 import asyncio
-from typing import Any
+from typing import Any, TypeVar
 
 from pawlflow.driving import InlineDriver
 from pawlflow.engine.actions import Notify, Stopped
@@ -10,6 +10,7 @@ from pawlflow.runs import NOTHING, Closed, closed_by
 from pawlflow.store.port import Address
 from pawlflow.trouble import PawlError
 
+T = TypeVar("T")
 Closing = dict[Address, list[asyncio.Future[Closed]]]
 Changing = dict[Address, list[asyncio.Future[None]]]
 
@@ -59,22 +60,39 @@ class Awaiting:
         self.refuse_if_stopped()
         future: asyncio.Future[Closed] = asyncio.get_running_loop().create_future()
         self.closing.setdefault(address, []).append(future)
-        if not self.driver.engine.core.knows_open(address):
-            found = self.reader.load([address]).get(address)
-            if found is None:
-                raise gone(self.reader, *address)
-            if found.head.closed_at is not None and not future.done():
-                future.set_result(Closed(NOTHING))
-        if seconds is None:
-            return await future
-        async with asyncio.timeout(seconds):
-            return await future
+        try:
+            if not self.driver.engine.core.knows_open(address):
+                found = self.reader.load([address]).get(address)
+                if found is None:
+                    raise gone(self.reader, *address)
+                if found.head.closed_at is not None and not future.done():
+                    return Closed(NOTHING)
+            if seconds is None:
+                return await future
+            async with asyncio.timeout(seconds):
+                return await future
+        finally:
+            leave(self.closing, address, future)
 
     async def changed(self, address: Address, turn: int) -> None:
         """Wait until an instance has more turns than these."""
         self.refuse_if_stopped()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.changing.setdefault(address, []).append(future)
-        found = self.reader.story(address, turn)
-        if found is None or found.head.turn <= turn:
-            await future
+        try:
+            found = self.reader.story(address, turn)
+            if found is None or found.head.turn <= turn:
+                await future
+        finally:
+            leave(self.changing, address, future)
+
+
+def leave(
+    waiting: dict[Address, list[asyncio.Future[T]]], address: Address, future: asyncio.Future[T]
+) -> None:
+    """Whoever waited for an instance waits no longer, whatever came of it."""
+    line = waiting.get(address, [])
+    if future in line:
+        line.remove(future)
+        if not line:
+            del waiting[address]

@@ -12,17 +12,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import Final, Protocol, TypeVar, cast, runtime_checkable
 
 from pawlflow.engine.actions import Accepted, Append, Reply
 from pawlflow.engine.drivers import SAFETY_MS, Engine, StoreAction
+from pawlflow.engine.places import shard_of_address
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
-from pawlflow.store.port import Batch, Mail, StoreError
+from pawlflow.store.port import Address, Batch, Mail, StoreError
 
 T = TypeVar("T")
 Answer = asyncio.Future[Accepted | Rejected]
+ROUNDS: Final = 4  # of the loop between two batches, while tenants meet
 
 
 class InlineDriver:
@@ -53,6 +55,15 @@ class InlineDriver:
         self.engine.core.submit(cell, incoming, None, size)
         self.kick()
 
+    def offer_again(self, cells: Sequence[Address] | None) -> None:
+        """Let the calls of these cells out once more; those of all, if it is not known which."""
+        core = self.engine.core
+        ours = (cell for cell in cells or () if shard_of_address(cell) in core.heads)
+        core.silent |= dict.fromkeys(ours)
+        if cells is None:
+            core.recover_after, core.recovered = 0, dict.fromkeys(core.heads)
+        self.kick()
+
     def poke(self) -> None:
         """There may be mail."""
         self.engine.core.poked()
@@ -71,10 +82,18 @@ class InlineDriver:
             self.timer.cancel()
         now = self.engine.clock.now()
         if wake is not None and wake <= now:
-            self.kick()
+            self.give_way(ROUNDS if self.engine.core.is_shared(now) else 0)
             return
         wait = self.safety_ms if wake is None else min(self.safety_ms, max(0, wake - now))
         self.timer = self.loop.call_later(wait / 1000, self.wake)
+
+    def give_way(self, rounds: int) -> None:
+        """Go on after so many rounds of the loop.
+
+        A function that wakes up needs a few to bring its receipt, and each would last a batch.
+        """
+        then = partial(self.give_way, rounds - 1) if rounds else self.run
+        self.scheduled = self.loop.call_soon(then)
 
     def wake(self) -> None:
         """The timer: a deadline, or the safety look at the mailbox."""

@@ -12,15 +12,18 @@ from typing import Final
 
 from pawlflow.app import outcome_of
 from pawlflow.engine.actions import Accepted, Forward, Reply
+from pawlflow.engine.clock import SystemClock
 from pawlflow.engine.places import mail_of
 from pawlflow.kernel.draft import Rejected
-from pawlflow.model.inputs import Receipt
+from pawlflow.model.inputs import Receipt, StartInstance
+from pawlflow.shedding import BEGINS, Room, crowded, full
 from pawlflow.store.port import Mail, Store, StoreError
 from pawlflow.store.sharing import SharedStore
 
 log = logging.getLogger("pawl.node")
 LOOK_S: Final = (0.002, 0.1)  # between two looks for answers: first, and at most
 AT_ONCE: Final = 500
+STARTS_MAX: Final = 20_000  # on their way; of these, one tenant gets half
 ANSWER_S_MAX: Final = 60.0  # nodes fall, and are replaced within seconds
 
 
@@ -31,10 +34,12 @@ class Elsewhere:
         assert isinstance(store, SharedStore)
         self.store: Store = store
         self.shared: SharedStore = store
-        self.answer = answer  # called on the thread
+        self.answer = answer  # called on whatever thread
+        self.clock = SystemClock()
         self.given: SimpleQueue[Forward | None] = SimpleQueue()
         self.waiting: dict[int, Forward] = {}  # by the number of its mail
         self.looks: dict[int, float] = {}  # how long it has been waited for
+        self.room = Room(STARTS_MAX)
         self.closed = False
         self.thread = threading.Thread(target=self.work, name="pawl-elsewhere", daemon=True)
         self.thread.start()
@@ -43,8 +48,10 @@ class Elsewhere:
         """An input for another node."""
         if self.closed:
             self.refuse(action)
-        else:
+        elif not begins(action) or self.room.enter(action.cell.tenant):
             self.given.put(action)
+        elif action.token is not None:
+            self.answer(Reply(action.token, full(action.cell.tenant)))
 
     def close(self) -> None:
         """Post what is there, and wait for no more answers."""
@@ -84,8 +91,9 @@ class Elsewhere:
 
     def post(self, gathered: list[Forward]) -> None:
         """Put it into the mailbox. What cannot be put there is told, or tried again."""
-        mail: list[Mail] = [mail_of(each.cell, each.input) for each in gathered]
         try:
+            gathered = self.admitted(gathered)
+            mail: list[Mail] = [self.letter(each) for each in gathered]
             numbers = self.store.post(mail)
             self.shared.poke(dict.fromkeys(each.shard for each in mail))
         except StoreError as error:
@@ -99,6 +107,20 @@ class Elsewhere:
         for number, each in zip(numbers, gathered, strict=True):
             if each.token is not None:
                 self.waiting[number], self.looks[number] = each, 0.0
+
+    def admitted(self, gathered: list[Forward]) -> list[Forward]:
+        """All but the starts of tenants that have too many in the mailbox; they are told so."""
+        starts = [each for each in gathered if begins(each)]
+        crowd = crowded(self.store, {each.cell.tenant for each in starts})
+        for each in starts:
+            if each.cell.tenant in crowd:
+                self.settle(each, full(each.cell.tenant))
+        return [each for each in gathered if not begins(each) or each.cell.tenant not in crowd]
+
+    def letter(self, each: Forward) -> Mail:
+        """An input as mail; each start is counted, and has an answer of its own."""
+        key = f"{BEGINS}{self.clock.entropy().hex()}" if begins(each) else None
+        return mail_of(each.cell, each.input, key)
 
     def look(self, waited: float) -> None:
         """Which answers are there?"""
@@ -131,9 +153,16 @@ class Elsewhere:
     def refuse(self, action: Forward) -> None:
         """It comes too late."""
         if action.token is not None:
-            self.settle(action, Rejected("engine.closed", "the node was closed"))
+            self.answer(Reply(action.token, Rejected("engine.closed", "the node was closed")))
 
     def settle(self, each: Forward, outcome: Accepted | Rejected) -> None:
         """Tell the caller."""
         assert each.token is not None
+        if begins(each):
+            self.room.leave(each.cell.tenant)
         self.answer(Reply(each.token, outcome))
+
+
+def begins(action: Forward) -> bool:
+    """Is it a start that somebody waits for?"""
+    return action.token is not None and isinstance(action.input, StartInstance)

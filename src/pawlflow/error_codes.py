@@ -136,8 +136,8 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Close it first, or make another one.",
     ),
     "engine.overloaded": (
-        "More inputs wait than the engine takes in; new starts are turned away first.",
-        "Try again a little later, with the same id.",
+        "More waits than the engine takes in: new starts are turned away, and nothing else.",
+        "Try again a little later, with the same id (docs/limits.md).",
     ),
     "engine.own_loop": (
         "An `async def` step called a method of Pawl.blocking, and would have waited for itself.",

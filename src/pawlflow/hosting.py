@@ -216,6 +216,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
         self.runner.keeper = self.checkpoints = Checkpoints(self.driver, self.reader)
         self.watched = self.alerts_kind(self.reader, self.driver, self.clock, self.registry)
         self.runner.orphans.watcher = self.watched
+        self.runner.line.again = self.driver.offer_again
 
     def new_driver(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> InlineDriver:
         """Who says when the engine works."""

@@ -19,10 +19,9 @@ from pawlflow.model.ids import CellId, InstanceId, Tenant, TimeMs
 from pawlflow.model.inputs import StartInstance
 from pawlflow.model.payload import PayloadError
 from pawlflow.runs import Run, Watching
-from pawlflow.trouble import PawlError
+from pawlflow.trouble import BUSY, PawlError
 
 WINDOW: Final = 1_000  # starts on their way at a time: two commits, one under way and one gathering
-BUSY: Final = ("engine.overloaded", "store.full")  # others are faster: the same start, a bit later
 TRIES_MAX: Final = 100
 PAUSE_S: Final = 0.1
 

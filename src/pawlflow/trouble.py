@@ -1,9 +1,12 @@
 """The exceptions that callers catch. Each has a stable code; `pawl explain CODE` says more."""
 
-from typing import Any
+from typing import Any, Final
 
 from pawlflow.definition.finding import Finding
 from pawlflow.model.trouble import PawlError as PawlError
+
+RETRY_AFTER_S: Final = 5  # what is told to who came while too much waited
+BUSY: Final = ("engine.overloaded", "store.full")  # nothing was taken: the same a bit later
 
 
 class Refused(PawlError):  # noqa: N818  # as people say it: "the signal was refused"
@@ -12,6 +15,12 @@ class Refused(PawlError):  # noqa: N818  # as people say it: "the signal was ref
 
 class Conflict(Refused):
     """The id exists, with another input."""
+
+
+class Overloaded(Refused):
+    """Too much waits, or there is no room: nothing was taken. The same may be tried later."""
+
+    retry_after_s = RETRY_AFTER_S
 
 
 class NotFound(PawlError):  # noqa: N818

@@ -8,7 +8,7 @@ from pawlflow import requests
 from pawlflow.engine.actions import Accepted
 from pawlflow.engine.cells import Hot
 from pawlflow.engine.fair import QUANTUM_TURNS
-from pawlflow.engine.shard import STARTS_WAITING_MAX, TURNS_MAX, Limits
+from pawlflow.engine.shard import TURNS_MAX, Limits
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import TimeMs
 from pawlflow.store.port import (
@@ -146,7 +146,8 @@ def test_receipts_go_before_starts_but_starts_are_not_starved(bench):
 
 def test_starts_are_shed_when_too_many_wait(bench):
     """Beginnings are refused first; what continues work is still taken."""
-    for i in range(STARTS_WAITING_MAX):
+    bench.core.limits = Limits(starts=200)
+    for i in range(100):
         bench.start(f"i-{i}")
     cell, begin = starting("one-too-many", CHAIN, "default", {})
     token = bench.hand(cell, begin)

@@ -89,10 +89,10 @@ def test_a_silence_makes_commands_go_alone(nats, parties):
             runs = await start_all(pawl, ["q-1"])
             await taken.next_msg(timeout=10)
             commands = pawl.services.gateways[None].commands
-            commands.publish(list(commands.open.values()))  # as after thirty seconds
+            pawl.driver.offer_again(None)  # as after thirty seconds
             await service.say(done(await service.next(SAVE), {"id": 7}))
             assert await results(runs) == [{"id": 7}]
-            assert (commands.open, commands.batched, commands.alone) == ({}, {}, set())
+            assert (commands.sent, commands.batched, commands.alone) == ({}, {}, set())
 
     asyncio.run(story())
 

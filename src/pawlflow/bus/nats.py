@@ -333,7 +333,10 @@ class NatsBus:
                 await asyncio.wait_for(self.client.flush(), 1)
             except GONE as error:
                 log.debug("not flushed: %s", error)
-            await self.client.close()
+            try:
+                await self.client.close()
+            except GONE as error:
+                log.debug("the server was gone already: %s", error)
 
 
 async def guarded(heard: Heard, message: NatsMessage) -> None:

@@ -16,7 +16,7 @@ from pawlflow.app import owned_elsewhere, request
 from pawlflow.batches import Operation
 from pawlflow.cli.choosing import choosing
 from pawlflow.cli.many import act_on_many, one_of, two_of
-from pawlflow.cli.output import USAGE, note, print_json, undriven
+from pawlflow.cli.output import USAGE, note, print_json, undriven, waiting_limit
 from pawlflow.cli.session import Session, person, reading, refuse, session, unknown_instance
 from pawlflow.cli.values import json_of
 from pawlflow.kernel.draft import Rejected
@@ -134,7 +134,12 @@ def emit(event: str, data: str | None, by: str | None, comment: str | None, **op
     note_comment(comment)
     with reading(here) as store:
         incoming = requests.emit(event, value, here.tenant, by or person())
-        outcome = request(store, requests.topic_cell(here.tenant, event), incoming)
+        outcome = request(
+            store,
+            requests.topic_cell(here.tenant, event),
+            incoming,
+            waiting_max=waiting_limit(),
+        )
     if isinstance(outcome, Rejected):
         refuse(here, f"event {event}", outcome)
     if here.as_json:

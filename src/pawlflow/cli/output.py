@@ -13,6 +13,7 @@ from pawlflow.cli.settings import NOTHING, Settings
 from pawlflow.cli.typed import typed, wait_command
 from pawlflow.definition.finding import Finding
 from pawlflow.definition.read import NODES_MAX, Limits
+from pawlflow.trouble import BUSY, RETRY_AFTER_S
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -47,7 +48,8 @@ def fail(code: str, message: str, *, exit_code: int, as_json: bool = False) -> N
     """End with an error that names the thing and the way out."""
     message = typed(message)
     if as_json:
-        print_json({"error": {"code": code, "message": message}})
+        later = {"retry_after_s": RETRY_AFTER_S} if code in BUSY else {}
+        print_json({"error": {"code": code, "message": message, **later}})
     else:
         click.echo(f"{click.style('error', fg='red', bold=True)}: {message} [{code}]", err=True)
         click.echo(f"  pawl explain {code}", err=True)
@@ -154,6 +156,13 @@ def file_limits() -> Limits:
     steps = settings.limit("steps")
     nodes = max(NODES_MAX, steps * STEP_NODES)
     return Limits(bytes_max=settings.limit("bytes"), steps_max=steps, nodes_max=nodes)
+
+
+def waiting_limit() -> int:
+    """How many starts of a tenant may wait for the owner of the store."""
+    ctx = click.get_current_context(silent=True)
+    settings: Settings = (None if ctx is None else ctx.find_root().obj) or NOTHING
+    return settings.limit("waiting")
 
 
 def read_file(path: Path, *, as_json: bool, bytes_max: int | None = None) -> bytes:

@@ -33,7 +33,7 @@ from pawlflow.projections.removed import RemovedInstanceError, absent
 from pawlflow.projections.story import NoSuchTurnError
 from pawlflow.requests import BadRequestError
 from pawlflow.store.port import Filter, Head, Store, StoreError
-from pawlflow.trouble import NoExecutor, PawlError
+from pawlflow.trouble import BUSY, RETRY_AFTER_S, NoExecutor, PawlError
 
 CLOSED: Final = ("completed", "failed", "cancelled")
 CLOSE_MAX: Final = 1_000  # ids looked through for one that was meant
@@ -161,12 +161,18 @@ def unknown_workflow(here: Session, store: Store, name: str) -> NoReturn:
 
 
 def refuse(here: Session, what: str, refused: Rejected, way: str = "") -> NoReturn:
-    """The engine said no: what was asked, why not, about what unless that is clear, and a way."""
+    """The engine said no: end with what was asked, and why not."""
+    here.end(refused.code, refusal_told(what, refused, way))
+
+
+def refusal_told(what: str, refused: Rejected, way: str = "") -> str:
+    """What was asked, why it was refused, about what unless that is clear, and a way."""
     words = explanations().get(refused.code)
     cause = f"{words.cause[0].lower()}{words.cause[1:].rstrip('.')}" if words else refused.code
     detail = "" if refused.detail in ("", *what.split()) else f" ({refused.detail})"
+    way = way or (f"try again in {RETRY_AFTER_S} s" if refused.code in BUSY else "")
     hint = f"; {way}" if way else ""
-    here.end(refused.code, f"{what} was refused: {cause}{detail}{hint}")
+    return f"{what} was refused: {cause}{detail}{hint}"
 
 
 def refuse_findings(here: Session, findings: list[Finding], sources: dict[str, str]) -> NoReturn:

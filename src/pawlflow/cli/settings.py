@@ -16,6 +16,7 @@ WHERE: Final = "PAWL_SETTINGS"  # names the file; empty: there is none
 FILE_BYTES_MAX: Final = 1 << 20
 BYTES_MAX: Final = 64 << 20  # of a definition; of what is written there 16 MiB can be kept
 STEPS_MAX: Final = 1_000_000
+WAITING_MAX: Final = 1_000_000
 TEXT_MAX: Final = 128
 SHOWN_MAX: Final = 60  # characters of a value that is refused
 LOG_WORDS: Final = ("debug", "info", "warning", "error", "json")
@@ -121,6 +122,18 @@ KEYS: Final = {
         {"type": "integer", "minimum": 1, "maximum": STEPS_MAX, "description": "Of one workflow."},
         50_000,
     ),
+    "limits.waiting": Key(
+        f"a number of starts from 1 to {WAITING_MAX:,}",
+        number_to(WAITING_MAX),
+        "",
+        {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": WAITING_MAX,
+            "description": "Starts of a tenant that wait for the store's owner.",
+        },
+        10_000,
+    ),
 }
 
 
@@ -150,7 +163,7 @@ class Settings(NamedTuple):
     lines: dict[str, int]
 
     def limit(self, name: str) -> int:
-        """How large a definition may be: its `bytes`, or its `steps`."""
+        """How large a definition may be, its `bytes` or its `steps`; or how many starts wait."""
         found: int = self.values.get(f"limits.{name}", KEYS[f"limits.{name}"].default)
         return found
 

@@ -8,7 +8,8 @@ from pawlflow import requests
 from pawlflow.app import open_store, request
 from pawlflow.cli.editions import note_changed
 from pawlflow.cli.modules import in_module, is_module
-from pawlflow.cli.session import Session, reading, refuse, told
+from pawlflow.cli.output import waiting_limit
+from pawlflow.cli.session import Session, reading, refusal_told, refuse, told
 from pawlflow.cli.workflows import Chosen, by_name, in_file, is_file, note_unknown_children
 from pawlflow.definition.shape import Schedule, Workflow
 from pawlflow.engine.admission import admit_start
@@ -16,7 +17,9 @@ from pawlflow.engine.clock import SystemClock, time_ordered_id
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
+from pawlflow.shedding import letter, turned_away
 from pawlflow.store.port import Store
+from pawlflow.trouble import Refused
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -49,22 +52,28 @@ def order_of(here: Session, given: str, key: str | None, value: Any, by: str) ->
 
 
 def start_by_mail(here: Session, order: Order) -> bool:
-    """Commit a start; durable when this returns. True if it had happened already."""
+    """Commit a start; durable when this returns. True if it had happened already.
+
+    Raises Refused: whoever follows an instance ends only once its screen is gone.
+    """
     start = admitted(here, order)
+    cell, most = CellId(here.tenant, order.chosen.plan.workflow, order.key), waiting_limit()
     store = open_store(here.url)
     try:
+        shed = turned_away(store, letter(cell, start, b""), most)
+        if shed is not None:  # before anything is asked of an owner who is far behind
+            raise Refused(shed.code, refusal_told(f"the start of {order.key}", shed))
         for workflow in order.chosen.unpublished:
             publish(here, store, workflow, order.by)
         for schedule in order.chosen.schedules:
             publish_schedule(here, store, schedule, order.by)
         address = (here.tenant, order.key)
         existing = address in store.load([address])
-        cell = CellId(here.tenant, order.chosen.plan.workflow, order.key)
-        outcome = request(store, cell, start)
+        outcome = request(store, cell, start, waiting_max=most)
     finally:
         store.close()
     if isinstance(outcome, Rejected):
-        refuse(here, f"the start of {order.key}", outcome)
+        raise Refused(outcome.code, refusal_told(f"the start of {order.key}", outcome))
     return existing
 
 

@@ -5,7 +5,6 @@ or a silence: a call that is being carried out is not begun twice.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context as ContextVars
@@ -16,6 +15,7 @@ from typing import Any, Final
 from pawlflow.effects import receipts
 from pawlflow.effects.context import Context
 from pawlflow.effects.interrupts import called, is_for_all
+from pawlflow.effects.lines import Lines, Places
 from pawlflow.effects.orphans import Orphans
 from pawlflow.effects.processes import Errand, Place, Processes
 from pawlflow.effects.progress import Keeper
@@ -27,17 +27,22 @@ from pawlflow.model.intents import Call, Intent, Stop
 
 CONCURRENCY: Final = 1_000  # attempts of this process at a time
 THREADS: Final = 32  # of them, plain functions
+WAITING_MAX: Final = 10_000  # calls that are known here; more come from the journal
 Resolve = Callable[[Call], Awaitable[tuple[Any, Hidden]]]  # parameters with their secrets in them
 
 
 class Job:
     """A call being carried out."""
 
-    __slots__ = ("beats", "call", "executor", "kill", "lost", "stopped", "task", "timer", "told")
+    __slots__ = (
+        *("beats", "call", "executor", "kill", "lost", "places", "stopped", "task", "timer"),
+        "told",
+    )
 
-    def __init__(self, call: Call, executor: Executor) -> None:
+    def __init__(self, call: Call, executor: Executor, places: Places | None = None) -> None:
         self.call = call
         self.executor = executor
+        self.places = places  # it has one of these
         self.told = receipts.Told(call)
         self.kill: Callable[[], None] | None = None  # of one that runs in a process of its own
         self.task: asyncio.Task[None] | None = None
@@ -85,22 +90,28 @@ class Runner:
         self.processes = Processes(processes)
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="pawl-step")
         self.jobs: dict[Digest, Job] = {}
-        self.line: deque[Call] = deque()
-        self.lined: set[Digest] = set()
+        every = Places(concurrency)
+        kinds = (every, Places(threads, every), Places(self.processes.count, every))
+        self.line = Lines(WAITING_MAX, kinds)
         self.orphans = Orphans()  # calls that nobody here can carry out
         self.workers: set[asyncio.Task[None]] = set()
         self.idle: list[asyncio.Future[None]] = []
         self.calling = False  # a worker was called, and has not come yet
+        self.eager = 1  # workers that are called together: twice as many while the line is not done
         self.closed = False
 
     def publish(self, intents: Sequence[Intent]) -> None:
         """Begin calls, and stop those that are no longer wanted."""
+        self.eager = self.eager if len(self.line) else 1
         for intent in intents:
             if isinstance(intent, Stop):
                 self.stop(intent)
-            elif intent.id not in self.jobs and intent.id not in self.lined:
-                self.lined.add(intent.id)
-                self.line.append(intent)
+            elif intent.id in self.jobs:
+                continue
+            elif (executor := self.registry.find(intent)) is None:
+                self.orphans.add(intent)
+            else:
+                self.line.put(intent, kind_of(executor))
         self.begin()
 
     def begin(self) -> None:
@@ -110,19 +121,22 @@ class Runner:
             asyncio.get_running_loop().call_soon(self.call_worker)
 
     def call_worker(self) -> None:
-        """Wake a worker, or make one."""
+        """Wake a worker or make one; more, if those who came have to wait for something."""
         self.calling = False
-        if not self.line or self.closed:
+        if self.closed or not self.line.is_ready():
             return
-        while self.idle:
+        called = 0
+        while self.idle and called < self.eager:
             waiting = self.idle.pop()
             if not waiting.done():
                 waiting.set_result(None)
-                return
-        if len(self.workers) < self.concurrency:
+                called += 1
+        while called < self.eager and len(self.workers) < self.concurrency:
             worker = asyncio.get_running_loop().create_task(self.work())
             self.workers.add(worker)
             worker.add_done_callback(self.workers.discard)
+            called += 1
+        self.eager = max(1, min(2 * self.eager, len(self.line)))
 
     async def work(self) -> None:
         """A worker: carry out the calls in line, one after the other, and wait for more.
@@ -158,16 +172,14 @@ class Runner:
 
     def next_job(self, task: asyncio.Task[None]) -> Job | None:
         """The next call that somebody here can carry out."""
-        while self.line:
-            call = self.line.popleft()
-            if call.id not in self.lined:  # stopped before it began
-                continue
-            self.lined.discard(call.id)
+        while (call := self.line.take()) is not None:
             executor = self.registry.find(call)
             if executor is None:
                 self.orphans.add(call)
                 continue
-            job = self.jobs[call.id] = Job(call, executor)
+            places = self.line.places[kind_of(executor)]
+            places.take(call.cell.tenant)
+            job = self.jobs[call.id] = Job(call, executor, places)
             job.task = task
             if call.heartbeat_ms is not None:
                 self.watch(job, call.heartbeat_ms, 0)
@@ -180,7 +192,7 @@ class Runner:
         self.orphans.drop(call)
         job = self.jobs.get(call.id)
         if job is None:
-            self.lined.discard(call.id)
+            self.line.discard(call.id)
             if intent.reason == "cancel":
                 self.deliver(call.cell, Receipt(call.key, call.attempt, "cancelled"), 0)
             return
@@ -189,7 +201,7 @@ class Runner:
     def abandon(self, gone: Callable[[CellId], bool]) -> None:
         """Stop what others carry out from now on, and say nothing about it."""
         self.orphans.take(call for call in self.orphans.values() if gone(call.cell))
-        self.lined -= {call.id for call in self.line if gone(call.cell)}
+        self.line.abandon(gone)
         for job in [each for each in self.jobs.values() if gone(each.call.cell)]:
             del self.jobs[job.call.id]
             job.stop("timeout")
@@ -234,6 +246,8 @@ class Runner:
                 receipt = receipts.cancelled(job.told)
         finally:
             job.task = None
+            if job.places is not None:
+                job.places.leave(job.call.cell.tenant)
         self.settle(job, receipt)
 
     async def attempt(self, job: Job) -> Receipt | None:
@@ -300,6 +314,11 @@ class Runner:
             await asyncio.wait(workers, timeout=CLOSING_S)
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.processes.close()
+
+
+def kind_of(executor: Executor) -> int:
+    """Where a function runs: on the loop, in a thread, in a process of its own."""
+    return 0 if executor.is_async else 1 if executor.place is None else 2
 
 
 def changed(before: ContextVars) -> bool:

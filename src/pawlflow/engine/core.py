@@ -24,8 +24,8 @@ from pawlflow.store.port import Address, Ref, ShardHead, Taken
 TURNS_MAX: Final = 500  # a commit's share of 500 turns is lost in the cost of the turns (bench)
 BYTES_MAX: Final = 1024 * 1024
 STEPPING_S_MAX: Final = 0.016  # so that nobody waits longer for a commit to begin
-STARTS_WAITING_MAX: Final = 20_000  # beyond that new starts are refused: try again later
-WAITING_MAX: Final = 200_000  # inputs of any kind, in memory
+STARTS_WAITING_MAX: Final = 40_000  # room for starts in memory; of it, one tenant gets half
+WAITING_MAX: Final = 200_000  # inputs of any kind in memory, beyond which no start is taken
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -34,6 +34,7 @@ class Limits(msgspec.Struct, frozen=True):
     turns: int = TURNS_MAX
     bytes: int = BYTES_MAX
     stepping_s: float = STEPPING_S_MAX
+    starts: int = 0  # room for starts in memory; 0: as much as by default
 
 
 class Core:
@@ -73,6 +74,8 @@ class Core:
         self.silent: dict[Address, None] = {}  # cells whose calls are to be offered again
         self.full_until: TimeMs | None = None  # the store had no room: no starts until then
         self.took_over: dict[int, TimeMs] = {}  # by shard: older attempts get their time again
+        self.met = TimeMs(0)  # when inputs of two tenants waited last
+        self.began = self.took = 0.0  # the last commit: when, and for how long
         self.begun: dict[StepKey, TimeMs] = {}  # and those whose executor came later: at this time
         self.stopped: Stopped | None = None
         self.gains = 0  # how often shards were gained
@@ -92,7 +95,7 @@ class Core:
         fresh: bool = False,
     ) -> None:
         """Take an input from this process. Its answer comes as a Reply, once it is durable."""
-        refused = self.refuses(incoming)
+        refused = self.refuses(cell, incoming)
         if refused is not None:
             if token is not None:
                 self.out.append(Reply(token, refused))
@@ -102,17 +105,21 @@ class Core:
             self.hot.put(Live(cell, None, shard, None))
         self.put(offer)
 
-    def refuses(self, incoming: Input) -> Rejected | None:
-        """Is there no place for this now? Beginnings are turned away first."""
+    def refuses(self, cell: CellId, incoming: Input) -> Rejected | None:
+        """Is there no place for this now? Only beginnings are turned away, whatever waits.
+
+        A receipt answers a call, and of those only so many are under way; others have a caller. A
+        tenant may fill as much room as it leaves free, so the next one always finds some.
+        """
         if self.stopped is not None:
             return Rejected(self.stopped.code, self.stopped.message)
         if isinstance(incoming, StartInstance):
             if self.full_until is not None:
                 return Rejected("store.full", "the disk is full; what runs goes on")
-            if self.inbox.starts >= STARTS_WAITING_MAX:
-                return Rejected("engine.overloaded", f"{self.inbox.starts} starts wait already")
-        if self.inbox.count >= WAITING_MAX:
-            return Rejected("engine.overloaded", f"{self.inbox.count} inputs wait already")
+            inbox, mine = self.inbox, self.inbox.starts_of.get(cell.tenant, 0)
+            room = (self.limits.starts or STARTS_WAITING_MAX) - inbox.starts
+            if mine >= room or inbox.count >= WAITING_MAX:
+                return Rejected("engine.overloaded", f"{inbox.count} inputs wait already")
         return None
 
     def put(self, offer: Offer, *, front: bool = False) -> None:

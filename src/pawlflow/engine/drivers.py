@@ -17,6 +17,7 @@ from pawlflow.engine.shard import Shards
 from pawlflow.engine.system.beside import marks_beside
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import Digest, TimeMs
+from pawlflow.store.fair_mail import FairMail
 from pawlflow.store.port import Address, CellImage, Mail, Store, StoreError
 
 log = logging.getLogger("pawl.engine")
@@ -51,6 +52,7 @@ class Engine:
     def __init__(self, core: Shards, store: Store, clock: Clock, outside: Outside) -> None:
         self.core = core
         self.store = store
+        self.mail = FairMail(store)
         self.clock = clock
         self.outside = outside
         self.rounds_max = ROUNDS_MAX
@@ -81,13 +83,18 @@ class Engine:
         return None
 
     def pump_on(self) -> TimeMs | None:
-        """Work for some rounds; if there is more to do, it is time again at once."""
+        """Work for some rounds; if there is more to do, it is time again at once.
+
+        What was let out begins before the next batch is stepped.
+        """
         for _ in range(self.rounds_max):
             actions = self.core.work(self.clock.now())
             if not actions:
                 return self.core.next_wake()
             for action in actions:
                 self.perform(action)
+            if self.core.inbox.count and any(isinstance(each, act.Publish) for each in actions):
+                break
         return self.clock.now()
 
     def drain(self) -> None:
@@ -125,17 +132,16 @@ class Engine:
                 error = self.append(action)
                 return lambda: core.appended(error, self.clock.now())
             case act.Load():
-                found = self.load(action)
-                return lambda: core.loaded(*found)
+                cells = self.load(action)
+                return lambda: core.loaded(*cells)
             case act.ReadMail():
-                return partial(
-                    core.mail_read, store.mail(action.shards, action.after, action.limit)
-                )
+                found = self.mail.read(action.shards, action.after, action.limit)
+                return partial(core.mail_read, found)
             case act.ReadDue():
                 return partial(core.due_read, store.due(action.shards, action.after, action.limit))
             case act.ReadInFlight():
-                cells = store.in_flight(action.shards, action.after, action.limit)
-                return partial(core.in_flight_read, cells)
+                flying = store.in_flight(action.shards, action.after, action.limit)
+                return partial(core.in_flight_read, flying)
             case act.ReadHeads():
                 heads = store.heads(action.shards)
                 return lambda: core.heads_read(heads, self.clock.now())

@@ -4,7 +4,7 @@ A tenant with a hundred thousand inputs waits like one with ten. What continues 
 timers, decisions) goes before what begins it, but beginnings always get a share.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from itertools import islice, zip_longest
 from typing import Final
@@ -16,7 +16,9 @@ from pawlflow.model.inputs import Input, StartInstance
 from pawlflow.store.port import Address
 
 QUANTUM_TURNS: Final = 16
+QUANTUM_STARTS: Final = 2  # they get few turns of a batch: nobody is to wait for another's sixteen
 QUANTUM_BYTES: Final = 64 * 1024
+ROOM_BYTES: Final = 4_096  # a start takes the room of as many small ones as it is large
 
 
 class Offer(msgspec.Struct, gc=False):
@@ -37,9 +39,10 @@ class Offer(msgspec.Struct, gc=False):
 class Lane:
     """Tenants in a ring, each with its ready cells."""
 
-    def __init__(self) -> None:
+    def __init__(self, quantum: int) -> None:
+        self.quantum = quantum
         self.ring: deque[Tenant] = deque()
-        self.ready: dict[Tenant, dict[Address, None]] = {}
+        self.ready: dict[Tenant, OrderedDict[Address, None]] = {}
         self.turns = 0
         self.bytes = 0
         self.count = 0  # of ready cells
@@ -48,7 +51,7 @@ class Lane:
         """A cell has something to do."""
         cells = self.ready.get(address[0])
         if cells is None:
-            cells = self.ready[address[0]] = {}
+            cells = self.ready[address[0]] = OrderedDict()
             self.ring.append(address[0])
         if address not in cells:
             cells[address] = None
@@ -66,18 +69,18 @@ class Lane:
         while self.count:
             tenant = self.ring[0]
             cells = self.ready[tenant]
-            spent = self.turns >= QUANTUM_TURNS or self.bytes >= QUANTUM_BYTES
+            spent = self.turns >= self.quantum or self.bytes >= QUANTUM_BYTES
             if cells and not spent:
-                address = next(iter(cells))
-                del cells[address]
                 self.count -= 1
-                return address
+                return cells.popitem(last=False)[0]
             self.turns = self.bytes = 0
             self.ring.popleft()
             if cells:
                 self.ring.append(tenant)
             else:
                 del self.ready[tenant]
+        self.ring.clear()
+        self.ready.clear()
         return None
 
     def spend(self, size: int) -> None:
@@ -119,11 +122,22 @@ class Inbox:
 
     def __init__(self) -> None:
         self.waiting: dict[Address, deque[Offer]] = {}
-        self.going_on = Lane()
-        self.beginning = Lane()
+        self.going_on = Lane(QUANTUM_TURNS)
+        self.beginning = Lane(QUANTUM_STARTS)
         self.cold = Cold()
         self.count = 0
-        self.starts = 0
+        self.starts = 0  # room that they take
+        self.starts_of: dict[Tenant, int] = {}
+
+    def book(self, offer: Offer, sign: int) -> None:
+        """An input comes, or goes."""
+        self.count += sign
+        if isinstance(offer.input, StartInstance):
+            room = sign * (1 + offer.size // ROOM_BYTES)
+            self.starts += room
+            tenant = offer.cell.tenant
+            if left := self.starts_of.pop(tenant, 0) + room:
+                self.starts_of[tenant] = left
 
     def put(self, offer: Offer, *, hot: bool, front: bool = False) -> None:
         """Line up an input behind, or before, what waits for the same cell."""
@@ -135,8 +149,7 @@ class Inbox:
             line.appendleft(offer)
         else:
             line.append(offer)
-        self.count += 1
-        self.starts += isinstance(offer.input, StartInstance)
+        self.book(offer, 1)
         if len(line) == 1 or front:
             self.place(address, hot=hot)
 
@@ -166,8 +179,7 @@ class Inbox:
             if not line:
                 del self.waiting[address]
             lane.spend(offer.size)
-            self.count -= 1
-            self.starts -= isinstance(offer.input, StartInstance)
+            self.book(offer, -1)
             return offer
         return None
 
@@ -179,6 +191,6 @@ class Inbox:
             self.cold.discard(address)
             self.going_on.discard(address)
             self.beginning.discard(address)
-        self.count -= len(found)
-        self.starts -= sum(isinstance(each.input, StartInstance) for each in found)
+        for offer in found:
+            self.book(offer, -1)
         return found

@@ -61,7 +61,7 @@ def try_again(core: Core, staging: Staging) -> None:
     forget(core, staging)
     core.unreadable += staging.unreadable
     for offer in reversed(staging.offers):
-        refused = core.refuses(offer.input) if offer.token is not None else None
+        refused = core.refuses(offer.cell, offer.input) if offer.token is not None else None
         if refused is not None and offer.token is not None:
             core.out.append(Reply(offer.token, refused))
         else:

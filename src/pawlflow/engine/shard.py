@@ -13,7 +13,6 @@ from typing import Final
 from pawlflow.engine import actions as act
 from pawlflow.engine import outcomes
 from pawlflow.engine.cells import Live, rebuild
-from pawlflow.engine.core import STARTS_WAITING_MAX as STARTS_WAITING_MAX
 from pawlflow.engine.core import TURNS_MAX as TURNS_MAX
 from pawlflow.engine.core import Core
 from pawlflow.engine.core import Limits as Limits
@@ -41,7 +40,9 @@ from pawlflow.store.port import (
     Taken,
 )
 
-STARTS_MIN: Final = 64  # of a batch, for beginnings, when there is more to go on with
+START_EVERY: Final = 8  # turns, one is for a beginning, when there is more to go on with
+SHARED_S: Final = 0.003  # of stepping, while tenants meet: nobody waits long behind another
+SHARED_MS: Final = 1_000  # since they met last
 LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
 MAIL_PAGE: Final = 500
 RECOVERY_PAGE: Final = 200  # cells offered again at a time, so that new work is not held up
@@ -92,7 +93,7 @@ class Shards(Core):
         self.unreadable = []
         limits = self.limits
         turns = 1 if self.buggify("flush.split") else limits.turns
-        until = self.clock.stopwatch() + limits.stepping_s
+        until = self.clock.stopwatch() + self.share(now)
         while staging.turns < turns and staging.bytes < limits.bytes:
             offer = self.next_offer(staging, turns)
             if offer is None:
@@ -106,16 +107,33 @@ class Shards(Core):
         if staging.answers_something():
             owned = [self.heads[shard] for shard in staging.fenced]
             self.staging = staging
+            self.began = self.clock.stopwatch()
             self.out.append(act.Append(staging.seal(self.clock.entropy(), owned)))
 
     def next_offer(self, staging: Staging, turns: int) -> Offer | None:
         """What a turn of this batch sent goes first, then what goes on, then what begins."""
         if staging.sends:
             return staging.sends.popleft()
-        inbox = self.inbox
-        if inbox.beginning.count and turns - staging.turns <= min(STARTS_MIN, turns // 2):
+        inbox, nth = self.inbox, staging.turns + 1
+        if inbox.beginning.count and nth > 1 and (nth % START_EVERY == 0 or nth == turns):
             return inbox.take(beginnings=True) or inbox.take(beginnings=False)
         return inbox.take(beginnings=False) or inbox.take(beginnings=True)
+
+    def share(self, now: TimeMs) -> float:
+        """How long this batch may be stepped: one tenant alone gets longer ones, for less cost.
+
+        Where several wait, half as long as a commit takes; if they did lately, as long as one.
+        """
+        going, begin = self.inbox.going_on.ready, self.inbox.beginning.ready
+        most, shared = self.limits.stepping_s, max(SHARED_S, self.took)
+        if max(len(going), len(begin)) > 1 or (going and begin and going.keys() != begin.keys()):
+            self.met = now
+            return min(most, shared / 2)
+        return min(most, shared) if self.is_shared(now) else most
+
+    def is_shared(self, now: TimeMs) -> bool:
+        """Did inputs of several tenants wait lately?"""
+        return abs(now - self.met) <= SHARED_MS
 
     def ask(self) -> None:
         """Ask for what is missing: cells, mail, deadlines, calls to offer again."""
@@ -134,7 +152,7 @@ class Shards(Core):
             lines = [self.inbox.waiting[each][0] for each in cells if each in self.inbox.waiting]
             beside = tuple(each for each in cells if each in self.hot)
             self.out.append(act.Load(tuple(cells), self.plans.missing(lines), beside))
-        if self.mail_waits and not self.mail_reading and self.inbox.count < 2 * MAIL_PAGE:
+        if self.mail_waits and not self.mail_reading and len(self.held) < 2 * MAIL_PAGE:
             self.mail_reading, self.mail_waits = True, False
             self.asked["mail"] = self.gains
             self.out.append(act.ReadMail(owned, self.mail_after, MAIL_PAGE))
@@ -152,6 +170,9 @@ class Shards(Core):
         """Publish the open calls of silent cells once more. What is live now is durable."""
         for address in self.reoffers.take_silent(now):
             self.silent[address] = None
+        if self.reoffers.sweep_at is not None and self.reoffers.sweep_at <= now:
+            self.reoffers.sweep_at = None
+            self.recover_after, self.recovered = 0, dict.fromkeys(self.heads)
         for address in [each for each in islice(self.silent, LOADS_MAX) if each in self.hot]:
             del self.silent[address]
             live = self.hot.get(address)
@@ -213,6 +234,7 @@ class Shards(Core):
         """The outcome of the commit under way."""
         staging = self.staging
         assert staging is not None
+        self.took = self.clock.stopwatch() - self.began
         match error:
             case None:
                 self.staging = None

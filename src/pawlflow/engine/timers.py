@@ -15,6 +15,7 @@ PAGE: Final = 1_000  # deadlines read at a time
 HELD_MAX: Final = 8_192  # kept in memory; beyond that the later half is left to the store
 FIRST_REOFFER_MS: Final = 30_000
 LAST_REOFFER_MS: Final = 600_000
+PLACED_MAX: Final = 20_000  # cells whose silence is timed one by one; the others, all together
 FOREVER: Final = (1 << 62, 0)
 NOTHING_READ: Final = (-1, 0)
 
@@ -91,6 +92,7 @@ class Reoffers:
         self.buckets: dict[int, dict[Address, None]] = {}
         self.seconds: list[int] = []  # a heap of the buckets' times
         self.placed: dict[Address, tuple[int, int]] = {}  # bucket, interval
+        self.sweep_at: int | None = None  # all calls in flight are offered again then
 
     def heard(self, address: Address, now: int, *, calls: int) -> None:
         """The cell did something; if it has calls in flight, their clock starts again."""
@@ -102,6 +104,9 @@ class Reoffers:
 
     def place(self, address: Address, now: int, interval: int) -> None:
         """Look at this cell again after a while."""
+        if len(self.placed) >= PLACED_MAX:
+            self.sweep_at = self.sweep_at or now + LAST_REOFFER_MS
+            return
         second = (now + interval) // 1000 + 1
         bucket = self.buckets.get(second)
         if bucket is None:
@@ -125,4 +130,5 @@ class Reoffers:
         """When to look again. Empty buckets are dropped on the way."""
         while self.seconds and not self.buckets[self.seconds[0]]:
             del self.buckets[heappop(self.seconds)]
-        return self.seconds[0] * 1000 if self.seconds else None
+        times = [self.seconds[0] * 1000] if self.seconds else []
+        return min([*times, *([self.sweep_at] if self.sweep_at else [])], default=None)

@@ -2,18 +2,19 @@
 
 Nothing here is durable: the journal knows what is in flight, and offers it again after a restart or
 a silence. What is offered again is the same command: the same step id, the same attempt. It goes
-out alone then: a batch may have gone to nobody.
+out alone then: a batch may have gone to nobody. So only so many are kept while a server is away,
+tenants in turn; the rest comes from the journal afterwards.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from itertools import islice
 from typing import Final
 
 from pawlflow.bus.port import Bus, BusError, Letter
 from pawlflow.effects.headers import uuid_text
+from pawlflow.effects.lines import Again, Lines
 from pawlflow.model.ids import CellId, StepKey
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.services import batches, protocol
@@ -22,6 +23,7 @@ from pawlflow.services.takers import Takers, service_of
 
 log = logging.getLogger("pawl.nats")
 AT_ONCE: Final = 512  # commands on their way at a time: what a commit may ask for
+WAITING_MAX: Final = 10_000  # commands that wait for the server here
 REMEMBERED: Final = 100_000  # places of commands that were answered: duplicates come soon
 
 
@@ -34,13 +36,18 @@ class Commands:
         trace_of: Callable[[CellId], str],
         refuse: Callable[[Call, BusError], None],
         takers: Takers,
+        again: Again,
+        waiting_max: int = WAITING_MAX,
     ) -> None:
         self.bus = bus
         self.trace_of = trace_of
         self.refuse = refuse  # a command that no bus will ever take
         self.takers = takers
-        self.open: dict[StepKey, Call] = {}
-        self.unsent: dict[StepKey, Call] = {}
+        self.offer_again = again
+        self.unsent = Lines(waiting_max, name=lambda call: call.key)
+        self.unsent.again = again
+        self.going: dict[StepKey, Call] = {}  # on their way to the server
+        self.sent: dict[StepKey, int] = {}  # and not answered: which attempt
         self.batched: dict[StepKey, str] = {}  # that were sent in a batch: whose command
         self.alone: set[StepKey] = set()  # that must not be sent in a batch
         self.places: OrderedDict[StepKey, CellId] = OrderedDict()
@@ -55,19 +62,31 @@ class Commands:
             if isinstance(intent, Stop):
                 self.stop(intent.call)
                 continue
-            known = self.open.get(intent.key)
-            if known is not None and known.attempt == intent.attempt:
+            if self.has_gone(intent):
+                continue
+            if self.attempt_of(intent.key) == intent.attempt:
                 self.alone.add(intent.key)  # there was a silence
-            self.open[intent.key] = self.unsent[intent.key] = intent
+            self.unsent.put(intent)
             self.remember(intent)
         self.begin()
+
+    def has_gone(self, call: Call) -> bool:
+        """Was it sent, and came along only because others of its cell were asked for?"""
+        on_its_way = self.going.get(call.key)
+        if on_its_way is not None:
+            return on_its_way.attempt == call.attempt
+        asked = (call.cell.tenant, call.cell.key) in self.unsent.asked
+        return asked and self.sent.get(call.key) == call.attempt
 
     def remember(self, call: Call) -> None:
         """Which instance a step id belongs to."""
         self.places[call.key] = call.cell
         self.places.move_to_end(call.key)
         if len(self.places) > REMEMBERED:
-            self.places.popitem(last=False)
+            oldest, _ = self.places.popitem(last=False)
+            self.sent.pop(oldest, None)
+            self.batched.pop(oldest, None)
+            self.alone.discard(oldest)
 
     def stop(self, call: Call) -> None:
         """Tell whoever works on it that it is no longer wanted."""
@@ -85,40 +104,66 @@ class Commands:
         except BusError as error:
             log.debug("a cancel was not sent: %s", error)
 
+    def attempt_of(self, key: StepKey) -> int | None:
+        """Which attempt of a step was let out last, if it is not answered."""
+        call = self.going.get(key) or self.unsent.get(key)
+        return self.sent.get(key) if call is None else call.attempt
+
     def settled(self, key: StepKey) -> None:
         """A command needs no more sending."""
-        self.open.pop(key, None)
-        self.unsent.pop(key, None)
+        self.sent.pop(key, None)
+        self.going.pop(key, None)
+        self.unsent.discard(key)
         self.batched.pop(key, None)
         self.alone.discard(key)
 
     def again(self) -> None:
-        """Whatever was sent may be lost."""
-        self.unsent = dict(self.open)
+        """Whatever was sent may be lost: the journal knows what is not answered."""
+        self.sent.clear()
         self.batched.clear()
-        self.begin()
+        self.offer_again(None)
+
+    def abandon(self, gone: Callable[[CellId], bool]) -> None:
+        """Other nodes look after the commands of these cells now."""
+        self.unsent.abandon(gone)
+        for key in [key for key, cell in self.places.items() if gone(cell)]:
+            self.settled(key)
 
     def begin(self) -> None:
         """Send what is to be sent, unless that is under way."""
-        if self.unsent and not self.closed and (self.sending is None or self.sending.done()):
+        if self.closed or (self.sending is not None and not self.sending.done()):
+            return
+        self.unsent.ask()
+        if len(self.unsent):
             self.sending = asyncio.ensure_future(self.send_all())
 
     async def send_all(self) -> None:
         """Send until nothing is left, or the bus is unwell: then it is tried again later."""
-        while self.unsent:
-            calls = list(islice(self.unsent.values(), AT_ONCE))
+        while len(self.unsent) and not self.closed:
+            while len(self.going) < AT_ONCE and (call := self.unsent.take()) is not None:
+                self.going[call.key] = call
             try:
-                await self.takers.learn({call.target for call in calls})
-                shared: list[Call] = []
-                single: list[Call] = []
-                for call in calls:
-                    together = call.key not in self.alone and self.takers.takes(call.target)
-                    (shared if together else single).append(call)
-                await self.send_batches(shared)
-                await self.send_alone(single)
+                await self.send_some(list(self.going.values()))
             except BusError as error:
-                log.warning("commands wait: %s", error)
+                waiting = len(self.unsent) + len(self.going)
+                log.warning("%d commands wait, and are sent later: %s", waiting, error)
                 return
+            finally:
+                left, self.going = self.going, {}
+                for key, call in left.items():
+                    if key not in self.unsent:  # a later attempt may wait by now
+                        self.unsent.put(call)
+
+    async def send_some(self, calls: Sequence[Call]) -> None:
+        """Send these, in batches to those who take them."""
+        await self.takers.learn({call.target for call in calls})
+        shared: list[Call] = []
+        single: list[Call] = []
+        for call in calls:
+            together = call.key not in self.alone and self.takers.takes(call.target)
+            (shared if together else single).append(call)
+        await self.send_batches(shared)
+        await self.send_alone(single)
 
     async def send_batches(self, calls: Sequence[Call]) -> None:
         """Send these together, those of each service; a stream has them when this returns."""
@@ -137,8 +182,8 @@ class Commands:
         await self.bus.publish_all(letters)
         for call in calls:
             if call.key not in self.alone:
-                self.sent(call)
-                if call.key in self.open:  # it may have been answered meanwhile
+                self.has_it(call)
+                if call.key in self.sent:  # it may have been answered meanwhile
                     self.batched[call.key] = call.target
 
     async def send_alone(self, calls: Sequence[Call]) -> None:
@@ -153,7 +198,7 @@ class Commands:
             for call, letter in zip(calls, letters, strict=True):
                 await self.send_one(call, letter)
         for call in calls:
-            self.sent(call)
+            self.has_it(call)
 
     async def send_one(self, call: Call, letter: Letter) -> None:
         """Send one command, or refuse it if no bus will ever take it."""
@@ -170,10 +215,11 @@ class Commands:
         headers = protocol.headers_of(call, self.trace_of(call.cell))
         return Letter(call.target, protocol.body_of(call), headers)
 
-    def sent(self, call: Call) -> None:
-        """A stream has it; unless it is to be sent again already, it need not be."""
-        if self.unsent.get(call.key) is call:
-            del self.unsent[call.key]
+    def has_it(self, call: Call) -> None:
+        """A stream has it; unless it was answered, or stopped, meanwhile, that is remembered."""
+        if self.going.get(call.key) is call:
+            del self.going[call.key]
+            self.sent[call.key] = call.attempt
 
     async def keep(self, new: set[str]) -> None:
         """Have a stream for these subjects; one of somebody else is as good."""
@@ -196,10 +242,11 @@ class Commands:
         unheard = [key for key, target in self.batched.items() if target in gone] if gone else []
         if unheard:
             log.warning("nobody takes batches any more: %d commands are sent again", len(unheard))
+            cells = [self.places[key] for key in unheard]
+            self.offer_again([(cell.tenant, cell.key) for cell in cells])
         for key in unheard:
             del self.batched[key]
             self.alone.add(key)
-            self.unsent[key] = self.open[key]
         if not self.subjects:
             return False
         try:

@@ -20,7 +20,6 @@ from pawlflow.model.codec import CodecError
 from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import CellId, InstanceId, StepKey, Tenant, WorkflowName
 from pawlflow.model.inputs import Receipt
-from pawlflow.model.intents import Call
 from pawlflow.model.payload import Payload, PayloadError, nothing
 from pawlflow.requests import BadRequestError, instance_cell
 from pawlflow.services import batches, protocol
@@ -92,7 +91,6 @@ class Read(NamedTuple):
 
     cell: CellId
     receipt: Receipt
-    call: Call | None  # what it answers, if that is known here
 
 
 class Intake:
@@ -164,10 +162,9 @@ class Intake:
 
     def taken(self, read: Read) -> None:
         """It is durable: its command is not sent again, unless that is another attempt by now."""
-        call, key = read.call, read.receipt.key
-        open_ = self.commands.open.get(key)
-        if call is not None and open_ is call and call.attempt <= read.receipt.attempt:
-            self.commands.settled(key)
+        known = self.commands.attempt_of(read.receipt.key)
+        if known is not None and known <= read.receipt.attempt:
+            self.commands.settled(read.receipt.key)
 
     def read(self, told: Told) -> Read | Rejected:
         """A receipt of what was told, or why it is refused."""
@@ -186,11 +183,10 @@ class Intake:
         if key is None:
             raise ProtocolError("completion.malformed", f"{done.step_id!r} is no step id")
         cell = self.place_of(done, key, told.headers.get(protocol.TENANT))
-        call = self.commands.open.get(key)
-        attempt = done.attempt or (call.attempt if call is not None else 1)
+        attempt = done.attempt or self.commands.attempt_of(key) or 1
         assert self.trust is not None
         self.trust.check(done, cell.tenant, attempt)
-        return Read(cell, receipt_of(done, key, attempt, cell.tenant), call)
+        return Read(cell, receipt_of(done, key, attempt, cell.tenant))
 
     def place_of(self, done: Completion, key: StepKey, said: str | None) -> CellId:
         """The instance it is about. Raises ProtocolError if it is another tenant's."""

@@ -18,7 +18,7 @@ from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.projections.history import trace_id
 from pawlflow.services import batches, protocol
-from pawlflow.services.commands import Commands
+from pawlflow.services.commands import WAITING_MAX, Commands
 from pawlflow.services.completions import Intake, Trust
 from pawlflow.services.ending import ended
 from pawlflow.services.keys import Keys
@@ -41,6 +41,7 @@ class Nats(msgspec.Struct, frozen=True):
         None  # take completions without a signature; None: as the environment says
     )
     batches: bool = True  # send several commands in a message to workers that take that
+    waiting_max: int = WAITING_MAX  # commands kept here while the server is away
 
 
 Given = str | Mapping[str, str] | Nats | None
@@ -63,12 +64,13 @@ class Gateway:
     """One connection: of all tenants, or of one."""
 
     def __init__(
-        self, engine: Any, bus: Bus, trust: Trust, tenant: Tenant | None, *, batched: bool
+        self, engine: Any, bus: Bus, trust: Trust, tenant: Tenant | None, options: Nats
     ) -> None:
         self.engine: Engine = engine
         self.bus = bus
-        takers = Takers(bus, wanted=batched)
-        self.commands = Commands(bus, self.trace_of, self.refuse, takers)
+        takers, again = Takers(bus, wanted=options.batches), self.engine.driver.offer_again
+        most = options.waiting_max
+        self.commands = Commands(bus, self.trace_of, self.refuse, takers, again, most)
         names = Names(engine.reader)
         self.intake = Intake(engine, bus, self.commands, names)
         self.questions = Questions(engine, names, self.commands.places)
@@ -156,7 +158,7 @@ class Services:
         places: dict[Tenant | None, str] = {None: url} if isinstance(url, str) else {}
         places |= {} if isinstance(url, str) else {Tenant(who): at for who, at in url.items()}
         for tenant, at in places.items():
-            gateway = Gateway(engine, await connect(at), trust, tenant, batched=options.batches)
+            gateway = Gateway(engine, await connect(at), trust, tenant, options)
             self.gateways[tenant] = gateway
             await gateway.open()
         # What a commit let out travels while the next one is made.
@@ -191,9 +193,7 @@ class Services:
     def abandon(self, gone: Callable[[CellId], bool]) -> None:
         """Other nodes look after these commands now."""
         for gateway in self.gateways.values():
-            open_calls = gateway.commands.open
-            for key in [key for key, call in open_calls.items() if gone(call.cell)]:
-                gateway.commands.settled(key)
+            gateway.commands.abandon(gone)
 
     async def close(self) -> None:
         """Say and hear no more."""

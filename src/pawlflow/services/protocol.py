@@ -17,6 +17,7 @@ from pawlflow.model.failure import FailureClass
 from pawlflow.model.ids import StepKey
 from pawlflow.model.intents import Call
 from pawlflow.model.trouble import PawlError
+from pawlflow.trouble import BUSY, RETRY_AFTER_S
 
 DAY_S: Final = 86_400.0
 # {service}.v{n}.{resource}.{action}; what begins with `workflow` is ours.
@@ -136,8 +137,9 @@ def body_of(call: Call) -> bytes:
 
 
 def error_told(code: str, message: str) -> bytes:
-    """A refusal as an answer."""
-    return msgspec.json.encode({"error": {"code": code, "message": message}})
+    """A refusal as an answer; after which time the same may be asked again, if it was too much."""
+    later = {"retry_after_s": RETRY_AFTER_S} if code in BUSY else {}
+    return msgspec.json.encode({"error": {"code": code, "message": message, **later}})
 
 
 def asked_in(data: bytes) -> Mapping[str, Any]:

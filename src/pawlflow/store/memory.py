@@ -113,6 +113,20 @@ class MemoryStore(Retaining):
         found = (memory.mailbox[mail] for mail in memory.waiting.after(after))
         return list(islice((mail for mail in found if mail.shard in wanted), limit))
 
+    def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
+        """Whose mail it is."""
+        return [(mail.id, mail.cell.tenant) for mail in self.mail(shards, after, limit)]
+
+    def mail_by_id(self, shards: Sequence[int], ids: Sequence[int]) -> list[port.Mail]:
+        """Mail by its ids."""
+        found = (self.memory.mailbox.get(mail) for mail in sorted(set(ids)))
+        return [mail for mail in found if mail is not None and mail.shard in shards]
+
+    def posted(self, tenant: Tenant, prefix: str, most: int) -> int:
+        """Count keys that begin so."""
+        keys = (key for whose, key in self.memory.keys if whose == tenant)
+        return len(list(islice((key for key in keys if key.startswith(prefix)), most)))
+
     def answer(self, mail: int) -> port.Taken | None:
         """What became of mail."""
         memory = self.memory

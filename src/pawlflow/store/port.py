@@ -17,6 +17,9 @@ from pawlflow.store.filters import Filter as Filter
 from pawlflow.store.filters import Place as Place
 from pawlflow.store.filters import Scalar as Scalar
 from pawlflow.store.filters import Term as Term
+from pawlflow.store.mailbox import Mail as Mail
+from pawlflow.store.mailbox import Mailbox
+from pawlflow.store.mailbox import Taken as Taken
 
 SHARDS: Final = 32  # virtual shards of every store, fixed when it is created
 INLINE_BYTES_MAX: Final = 64 * 1024  # a larger payload is a blob: kept once, whoever mentions it
@@ -131,25 +134,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     beside: bytes
 
 
-class Mail(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An input for a cell of some shard, waiting for the owner of that shard."""
-
-    id: int = 0  # given by the store, never given twice; later mail has higher ids
-    shard: int
-    cell: CellId
-    input: bytes
-    beside: bytes
-    key: str | None = None  # two posts of a tenant with one key are one while the first waits
-
-
-class Taken(msgspec.Struct, frozen=True, gc=False):
-    """Mail that was consumed, and what the sender is to be told: refused, or no code."""
-
-    id: int
-    code: str = ""
-    detail: str = ""
-
-
 class Blob(msgspec.Struct, frozen=True, gc=False):
     """A large payload that a cell mentions."""
 
@@ -231,7 +215,7 @@ class StoreUnknownError(StoreError):
     """It is not known whether the batch is durable: read the heads again."""
 
 
-class Store(Protocol):
+class Store(Mailbox, Protocol):
     """Where frames become durable. One thread at a time uses an object of this kind."""
 
     def claim(self, shards: Sequence[int] | None = None) -> list[ShardHead]:
@@ -248,21 +232,6 @@ class Store(Protocol):
         Raises StoreConflictError if a fence is stale, StoreFullError if there is no room,
         StoreUnknownError if the outcome cannot be known, StoreError otherwise. In all but the
         unknown case nothing was written.
-        """
-        ...
-
-    def post(self, mail: Sequence[Mail]) -> list[int]:
-        """Put mail into the mailbox, for the owner to find; durable when this returns."""
-        ...
-
-    def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
-        """Mail of these shards with a higher id, oldest first. Nothing posted before is missed."""
-        ...
-
-    def answer(self, mail: int) -> Taken | None:
-        """What became of mail: None while it waits, and for an id that was never given.
-
-        Refusals are kept for the last 10,000.
         """
         ...
 

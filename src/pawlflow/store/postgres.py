@@ -37,7 +37,16 @@ from pawlflow.store.postgres_mail import Mailbox
 from pawlflow.store.postgres_members import Members
 from pawlflow.store.postgres_owner import Ownership, facts_of
 from pawlflow.store.postgres_pokes import PostgresPokes, channel_of
-from pawlflow.store.postgres_rows import blobs, heard, ints, may_be, review_from, sql_of
+from pawlflow.store.postgres_rows import (
+    blobs,
+    heard,
+    ints,
+    mail_from,
+    may_be,
+    review_from,
+    said,
+    sql_of,
+)
 from pawlflow.store.postgres_schema import bring_up, is_made
 from pawlflow.store.postgres_sent import Sent
 from pawlflow.store.postgres_url import Where, where_of
@@ -85,7 +94,7 @@ class PostgresStore:
         self._sql = sql_of(self.where.schema)
         self._own = Ownership(self.where, self._sql)
         self._link = Link(self.where, self._rejoin)
-        self._mailbox = Mailbox(self._sql["mail"])
+        self._mailbox = Mailbox(self._sql)
         try:
             bring_up(self._link.first(), self.where)
         except BaseException:
@@ -192,12 +201,27 @@ class PostgresStore:
         return list(ids)
 
     def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
-        """Mail of these shards, oldest first; who is not poked says here that it is alive."""
+        """Mail of these shards, oldest first."""
+        return self._looked(lambda db: self._mailbox.look(db, shards, after, limit))
+
+    def mail_lines(self, shards: Sequence[int], after: int, limit: int) -> list[tuple[int, Tenant]]:
+        """Whose mail it is."""
+        return self._looked(lambda db: self._mailbox.lines(db, shards, after, limit))
+
+    def _looked(self, work: Callable[[Connection], T]) -> T:
+        """A look into the mailbox; who is not poked says here that it is alive."""
         if self._own.epochs and self._own.leased:
             self._rows("node_lease", self._own.node)
-        return self._link.read(
-            "table mailbox", lambda db: self._mailbox.look(db, shards, after, limit)
-        )
+        return self._link.read("table mailbox", work)
+
+    def mail_by_id(self, shards: Sequence[int], ids: Sequence[int]) -> list[Mail]:
+        """Mail by its ids."""
+        return [mail_from(row) for row in self._rows("mail_by_id", ints(ids), ints(shards))]
+
+    def posted(self, tenant: Tenant, prefix: str, most: int) -> int:
+        """Count keys that begin so, by their index."""
+        found = self._plainly(lambda row: int(row[0]), "mail_posted", tenant, said(prefix), most)
+        return found[0] if found else 0
 
     def answer(self, mail: int) -> Taken | None:
         """What became of mail."""

@@ -1,7 +1,7 @@
 """The SQLite store: one file, one owner, and any number of processes that read and post."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -36,12 +36,10 @@ from pawlflow.store.port import (
     position,
 )
 from pawlflow.store.rows import (
-    Row,
     entry_of,
     found_of,
     head_of,
     kept_of,
-    mail_of,
     review_of,
     shard_of,
 )
@@ -49,6 +47,7 @@ from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
 from pawlflow.store.sqlite_errors import gap, odd, told
 from pawlflow.store.sqlite_find import SqliteRows, read_attributes
+from pawlflow.store.sqlite_mail import SqliteMail
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import opened
@@ -60,7 +59,7 @@ log = logging.getLogger("pawl.store")
 PAGE: Final = 1_000  # cells read at once: between two pages writers may write
 
 
-class SqliteStore:
+class SqliteStore(SqliteMail):
     """A store in a file; see `port.Store` for what each method promises."""
 
     def __init__(self, path: Path, *, busy_ms: int = 5_000, vfs: str | None = None) -> None:
@@ -110,10 +109,6 @@ class SqliteStore:
         with self._writing("posting to table mailbox"):
             refuse_moved(self.path, self._db)
             return write_mail(self._db, mail)
-
-    def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
-        """Mail of these shards, oldest first."""
-        return self._made(mail_of, "mail_after", after, mask_of(shards), limit)
 
     def answer(self, mail: int) -> Taken | None:
         """What became of mail."""
@@ -338,24 +333,6 @@ class SqliteStore:
             if self._owning is not None:
                 self._owning.release()
                 self._owning = None
-
-    def _rows(self, name: str, *values: int | str) -> list[Row]:
-        """Every row of one statement: a statement alone reads one moment of the store."""
-        try:
-            return self._db.execute(SQL[name], values).fetchall()
-        except apsw.Error as trouble:
-            raise told(trouble, self.path, f"reading {name}") from trouble
-
-    def _made(self, make: Callable[[Row], T], name: str, *values: int | str) -> list[T]:
-        """What the rows of a statement stand for."""
-        return self._all(make, self._rows(name, *values))
-
-    def _all(self, make: Callable[[Row], T], rows: Sequence[Row]) -> list[T]:
-        """What rows stand for; rows of another shape mean that the schema was changed."""
-        try:
-            return [make(row) for row in rows]
-        except (LookupError, TypeError, ValueError) as trouble:
-            raise odd(self.path, "its rows", trouble) from trouble
 
     @contextmanager
     def _reading(self, place: str) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """Promises about the mailbox: the one door between cells and processes."""
 
+from pawlflow.model.ids import Tenant
 from pawlflow.store.port import SHARDS, Taken
 from pawlflow.testing.conformance_kit import Scribe, StoreTests, cell, letter, refused
 
@@ -30,6 +31,46 @@ class MailPromises(StoreTests):
         assert [mail.id for mail in self.store.mail([0, 2], ids[2], 3)] == [ids[3], ids[5], ids[6]]
         assert self.store.mail(EVERY, ids[-1], 100) == []
         assert self.store.mail([], 0, 100) == []
+
+    def test_whose_mail_it_is_is_told_without_it(self) -> None:
+        """The same rows in the same order, by id and tenant."""
+        other = cell("order-1", tenant="other")
+        posted = [letter(other if n % 4 == 0 else ORDER, shard=n % 3) for n in range(9)]
+        ids = self.store.post(posted)
+        lines = self.store.mail_lines(EVERY, 0, 100)
+        assert lines == [(mail.id, mail.cell.tenant) for mail in self.store.mail(EVERY, 0, 100)]
+        assert [mail for mail, _ in self.again().mail_lines([0, 2], ids[2], 3)] == [
+            *(ids[3], ids[5], ids[6])
+        ]
+        assert self.store.mail_lines([], 0, 100) == []
+
+    def test_mail_is_read_by_its_ids(self) -> None:
+        """What still waits in these shards, oldest first; an id that was never given is none."""
+        scribe = Scribe(self.store)
+        ids = self.store.post([letter(ORDER, shard=n % 2, text=b"%d" % n) for n in range(6)])
+        scribe.commit(fences=[0], taken=[Taken(ids[2])])
+        wanted = [ids[4], ids[3], ids[2], ids[0], ids[-1] + 7]
+        found = self.store.mail_by_id(EVERY, wanted)
+        assert [(mail.id, mail.input) for mail in found] == [
+            *((ids[0], b"0"), (ids[3], b"3"), (ids[4], b"4"))
+        ]
+        assert [mail.id for mail in self.store.mail_by_id([1], wanted)] == [ids[3]]
+        assert self.store.mail_by_id(EVERY, []) == []
+
+    def test_mail_is_counted_by_the_beginning_of_its_key(self) -> None:
+        """Of one tenant, what waits, no further than asked; mail without a key is not counted."""
+        scribe = Scribe(self.store)
+        other = cell("order-1", tenant="other")
+        keys = ["begin:1", "begin:2", "begin:\U0010ffff", "begin", "begio", "b", None]
+        ids = self.store.post([letter(ORDER, key=key) for key in keys])
+        self.store.post([letter(other, key="begin:1")])
+        count = self.store.posted
+        tenant = ORDER.tenant
+        assert [count(tenant, "begin:", most) for most in (1, 3, 100)] == [1, 3, 3]
+        assert (count(tenant, "begin:1", 9), count(tenant, "x", 9)) == (1, 0)
+        assert (count(other.tenant, "begin:", 9), count(Tenant("nobody"), "begin:", 9)) == (1, 0)
+        scribe.commit(fences=[0], taken=[Taken(ids[1])])
+        assert self.again().posted(tenant, "begin:", 9) == 2
 
     def test_posted_mail_is_durable(self) -> None:
         """It is there after the store was closed and opened again."""

@@ -280,7 +280,7 @@ class LabRunner(Runner):
 
     def begins(self) -> bool:
         """Is there a call that has not begun, and could?"""
-        return self.calling or (bool(self.line) and len(self.jobs) < self.concurrency)
+        return self.calling or self.line.is_ready()
 
     def registered(self) -> None:
         """Functions or scripts were added: calls that nobody could carry out may have found one."""

@@ -237,6 +237,30 @@ SELECT look.moment, m.id, m.shard, m.tenant, m.workflow, m.key, m.input, m.besid
 FROM (SELECT pg_current_snapshot()::text AS moment) AS look
 LEFT JOIN (SELECT * FROM waits ORDER BY id LIMIT $3) AS m ON true ORDER BY m.id;
 
+-- mail_lines: Whose mail it is: the same, without what it says.
+WITH waits AS (
+  (SELECT id, tenant FROM pawl.mailbox WHERE id > $1 AND shard = ANY ($2::int8[])
+   ORDER BY id LIMIT $3)
+  UNION ALL
+  (SELECT id, tenant FROM pawl.mailbox
+   WHERE xid >= pg_snapshot_xmin($4::pg_snapshot) AND id <= $1 AND shard = ANY ($2::int8[])
+     AND NOT pg_visible_in_snapshot(xid, $4::pg_snapshot) AND NOT id = ANY ($5::int8[])
+   ORDER BY id LIMIT $3)
+)
+SELECT look.moment, m.id, m.tenant
+FROM (SELECT pg_current_snapshot()::text AS moment) AS look
+LEFT JOIN (SELECT * FROM waits ORDER BY id LIMIT $3) AS m ON true ORDER BY m.id;
+
+-- mail_by_id: Mail of some shards by its ids.
+SELECT id, shard, tenant, workflow, key, input, beside, dedupe FROM pawl.mailbox
+WHERE id = ANY ($1::int8[]) AND shard = ANY ($2::int8[]) ORDER BY id;
+
+-- mail_posted: How much mail of a tenant waits whose key begins so.
+SELECT count(*) FROM (
+  SELECT 1 FROM pawl.mailbox
+  WHERE tenant = $1 AND dedupe >= $2::bytea AND dedupe < $2::bytea || '\xff'::bytea
+  LIMIT $3) AS waits;
+
 -- answer: Does this mail wait, was it refused, and what is the highest id that was ever given?
 SELECT EXISTS (SELECT 1 FROM pawl.mailbox WHERE id = $1), refusal.code, refusal.detail,
   (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM pawl.mailbox_id_seq)

@@ -281,6 +281,17 @@ SELECT id FROM mailbox WHERE tenant = ? AND dedupe = ?;
 SELECT id, shard, tenant, workflow, key, input, beside, dedupe FROM mailbox
 WHERE id > ? AND (? >> shard) & 1 ORDER BY id LIMIT ?;
 
+-- mail_lines: Whose mail it is, oldest first.
+SELECT id, tenant FROM mailbox WHERE id > ? AND (? >> shard) & 1 ORDER BY id LIMIT ?;
+
+-- mail_by_id: Mail of some shards by its ids.
+SELECT id, shard, tenant, workflow, key, input, beside, dedupe FROM mailbox
+WHERE id IN (SELECT value FROM json_each(?)) AND (? >> shard) & 1 ORDER BY id;
+
+-- mail_posted: How much mail of a tenant waits whose key lies between two.
+SELECT count(*) FROM (
+  SELECT 1 FROM mailbox WHERE tenant = ? AND dedupe >= ? AND dedupe < ? LIMIT ?);
+
 -- mail_take: Mail is consumed.
 DELETE FROM mailbox WHERE id = ? RETURNING id, shard;
 
