@@ -4,8 +4,8 @@ import pytest
 
 from pawlflow import requests
 from pawlflow.engine import core as core_room
-from pawlflow.engine import shard, timers
-from pawlflow.engine.actions import Publish
+from pawlflow.engine import fair, shard, timers
+from pawlflow.engine.actions import Append, Publish
 from pawlflow.engine.places import mail_of
 from pawlflow.engine.shard import SHARED_MS, SHARED_S, Limits
 from pawlflow.kernel.draft import Rejected
@@ -131,12 +131,12 @@ def test_a_start_is_stepped_soon_behind_ten_thousand_of_another_tenant(bench, fr
     batches = [[head.cell.tenant for head in each.batch.heads] for each in bench.appended[before:]]
     found = next(nth for nth, tenants in enumerate(batches) if "b" in tenants)
     assert found <= (0 if fresh else 1)
-    assert batches[found].index("b") <= 2 * shard.START_EVERY
+    assert batches[found].index("b") <= 2 * fair.START_EVERY
 
 
 @pytest.mark.req("R52", "R214")
 def test_a_start_gets_its_turn_while_receipts_never_end(bench):
-    """One of eight turns is for a beginning, from the beginning of a batch: it may end early."""
+    """A tenant that begins does not wait for all that goes on elsewhere, but for one quantum."""
     crowd(bench, 400, fresh=True)
     bench.engine.drain()
     for call in bench.calls():
@@ -145,8 +145,43 @@ def test_a_start_gets_its_turn_while_receipts_never_end(bench):
     begin_mine(bench, fresh=True)
     bench.engine.drain()
 
-    first = [turn.cell.tenant for turn in bench.turns[: shard.START_EVERY]]
-    assert first == ["a"] * (shard.START_EVERY - 1) + ["b"]
+    order = [turn.cell.tenant for turn in bench.turns]
+    assert order.index("b") <= fair.QUANTUM_TURNS
+
+
+@pytest.mark.req("R52", "R214")
+def test_two_tenants_get_as_many_turns_whatever_they_are_for(bench):
+    """Thirty starts beside four hundred receipts: turn about, until the thirty are done."""
+    crowd(bench, 400, fresh=True)
+    bench.engine.drain()
+    for call in bench.calls():
+        bench.ok(call)
+    bench.turns.clear()
+    cell, begin = starting("mine", CHAIN, "b", {})
+    for n in range(30):
+        each = CellId(cell.tenant, cell.workflow, InstanceId(f"mine-{n}"))
+        bench.core.submit(each, begin, None, 0, fresh=True)
+    bench.engine.drain()
+
+    order = [turn.cell.tenant for turn in bench.turns]
+    assert sorted(order[:60]).count("b") >= 30 - fair.QUANTUM_TURNS
+
+
+@pytest.mark.req("R214")
+def test_what_a_commit_lets_out_begins_before_the_next_batch_while_tenants_meet(bench):
+    """A function of one tenant does not wait for the turns of another that are ready."""
+    begin_mine(bench, fresh=True)
+    crowd(bench, 2_000, fresh=True)
+    core = bench.core
+    core.limits = Limits(turns=64)
+    now = bench.clock.now()
+    [append] = [each for each in core.work(now) if isinstance(each, Append)]
+    bench.store.append(append.batch)
+    core.appended(None, now)
+
+    told = core.work(now)
+    assert [type(each) for each in told if isinstance(each, Publish | Append)] == [Publish]
+    assert any(isinstance(each, Append) for each in core.work(now))
 
 
 @pytest.mark.req("R214")
@@ -159,17 +194,22 @@ def test_batches_are_short_while_tenants_meet(bench):
     now = bench.clock.time = TimeMs(bench.clock.time + 2 * SHARED_MS)
     bench.hand(requests.instance_cell("a", "i-1"), requests.signal("go", {}, "a", "ann"))
     bench.engine.drain()
-    assert core.share(now) == core.limits.stepping_s
+    assert core.shares(now) == (core.limits.stepping_s, core.limits.stepping_s)
 
     for tenant in ("a", "b"):
         cell = requests.instance_cell(tenant, "i-1")
         bench.hand(cell, requests.signal("go", {}, tenant, "ann"))
     bench.engine.drain()
 
-    assert core.share(now) == SHARED_S
+    assert core.shares(now) == (SHARED_S, SHARED_S)
     core.took = 0.005  # a commit
-    assert core.share(now) == 0.005
-    assert core.share(TimeMs(now + SHARED_MS + 1)) == core.limits.stepping_s
+    assert core.shares(now) == (0.005, 0.005)
+    later = TimeMs(now + SHARED_MS + 1)
+    assert core.shares(later) == (core.limits.stepping_s, core.limits.stepping_s)
+    for tenant in ("a", "b"):
+        cell = requests.instance_cell(tenant, "i-1")
+        bench.hand(cell, requests.signal("go", {}, tenant, "ann"))
+    assert core.shares(later) == (0.0025, 0.010)  # longer for as long as both wait
 
 
 # Mail

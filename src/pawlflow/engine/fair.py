@@ -1,7 +1,7 @@
 """Whose turn it is: deficit round robin over tenants, then over the ready cells of a tenant.
 
-A tenant with a hundred thousand inputs waits like one with ten. What continues work (receipts,
-timers, decisions) goes before what begins it, but beginnings always get a share.
+A tenant with a hundred thousand inputs waits like one with ten. Of each tenant, what continues work
+(receipts, timers, decisions) goes before what begins it, but beginnings always get a share.
 """
 
 from collections import OrderedDict, deque
@@ -15,8 +15,8 @@ from pawlflow.model.ids import CellId, Tenant
 from pawlflow.model.inputs import Input, StartInstance
 from pawlflow.store.port import Address
 
-QUANTUM_TURNS: Final = 16
-QUANTUM_STARTS: Final = 2  # they get few turns of a batch: nobody is to wait for another's sixteen
+QUANTUM_TURNS: Final = 8  # half a millisecond that others wait
+START_EVERY: Final = 8  # turns of a tenant, one is for a beginning, when there is more to go on
 QUANTUM_BYTES: Final = 64 * 1024
 ROOM_BYTES: Final = 4_096  # a start takes the room of as many small ones as it is large
 
@@ -36,60 +36,85 @@ class Offer(msgspec.Struct, gc=False):
         self.address = (self.cell.tenant, self.cell.key)
 
 
-class Lane:
+class Line:
+    """The ready cells of a tenant, in the order in which they became so."""
+
+    __slots__ = ("begins", "goes_on", "since_start")
+
+    def __init__(self) -> None:
+        self.goes_on: OrderedDict[Address, None] = OrderedDict()
+        self.begins: OrderedDict[Address, None] = OrderedDict()
+        self.since_start = 0  # turns that went on with something, while there was more to begin
+
+    def __bool__(self) -> bool:
+        return bool(self.goes_on or self.begins)
+
+    def take(self) -> Address:
+        """What goes on goes before what begins, but beginnings get a share."""
+        if not self.goes_on or (self.begins and self.since_start >= START_EVERY - 1):
+            self.since_start = 0
+            return self.begins.popitem(last=False)[0]
+        self.since_start += bool(self.begins)
+        return self.goes_on.popitem(last=False)[0]
+
+
+class Ring:
     """Tenants in a ring, each with its ready cells."""
 
-    def __init__(self, quantum: int) -> None:
-        self.quantum = quantum
+    def __init__(self) -> None:
         self.ring: deque[Tenant] = deque()
-        self.ready: dict[Tenant, OrderedDict[Address, None]] = {}
+        self.lines: dict[Tenant, Line] = {}
         self.turns = 0
         self.bytes = 0
         self.count = 0  # of ready cells
+        self.tenants = 0  # that have any
 
-    def add(self, address: Address) -> None:
+    def add(self, address: Address, *, begins: bool) -> None:
         """A cell has something to do."""
-        cells = self.ready.get(address[0])
-        if cells is None:
-            cells = self.ready[address[0]] = OrderedDict()
+        line = self.lines.get(address[0])
+        if line is None:
+            line = self.lines[address[0]] = Line()
             self.ring.append(address[0])
+        cells = line.begins if begins else line.goes_on
         if address not in cells:
+            self.tenants += not line
             cells[address] = None
             self.count += 1
 
     def discard(self, address: Address) -> None:
         """A cell has nothing to do any more, or not here."""
-        cells = self.ready.get(address[0])
-        if cells is not None and address in cells:
-            del cells[address]
-            self.count -= 1
+        line = self.lines.get(address[0])
+        for cells in () if line is None else (line.goes_on, line.begins):
+            if address in cells:
+                del cells[address]
+                self.count -= 1
+                self.tenants -= not line
 
     def take(self) -> Address | None:
         """The next cell; the tenant in front keeps its place until its quantum is used up."""
         while self.count:
             tenant = self.ring[0]
-            cells = self.ready[tenant]
-            spent = self.turns >= self.quantum or self.bytes >= QUANTUM_BYTES
-            if cells and not spent:
+            line = self.lines[tenant]
+            spent = self.turns >= QUANTUM_TURNS or self.bytes >= QUANTUM_BYTES
+            if line and not spent:
                 self.count -= 1
-                return cells.popitem(last=False)[0]
+                taken = line.take()
+                self.tenants -= not line
+                return taken
             self.turns = self.bytes = 0
             self.ring.popleft()
-            if cells:
+            if line:
                 self.ring.append(tenant)
             else:
-                del self.ready[tenant]
+                del self.lines[tenant]
         self.ring.clear()
-        self.ready.clear()
+        self.lines.clear()
         return None
 
     def spend(self, size: int) -> None:
         """Charge the tenant in front for a turn."""
         self.turns += 1
         self.bytes += size
-
-    def __bool__(self) -> bool:
-        return self.count > 0
 
 
 class Cold:
@@ -122,8 +147,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self.waiting: dict[Address, deque[Offer]] = {}
-        self.going_on = Lane(QUANTUM_TURNS)
-        self.beginning = Lane(QUANTUM_STARTS)
+        self.ready = Ring()
         self.cold = Cold()
         self.count = 0
         self.starts = 0  # room that they take
@@ -154,7 +178,7 @@ class Inbox:
             self.place(address, hot=hot)
 
     def place(self, address: Address, *, hot: bool) -> None:
-        """Put a cell where it belongs: among those to be read, going on, or beginning."""
+        """Put a cell where it belongs: among those to be read, or those that are ready."""
         line = self.waiting.get(address)
         if not line:
             return
@@ -162,23 +186,19 @@ class Inbox:
             self.cold.add(address)
             return
         self.cold.discard(address)
-        begins = isinstance(line[0].input, StartInstance)
-        (self.beginning if begins else self.going_on).add(address)
+        self.ready.add(address, begins=isinstance(line[0].input, StartInstance))
 
-    def take(self, *, beginnings: bool) -> Offer | None:
-        """The next input of the next cell of the next tenant, in this lane.
-
-        The caller charges the lane by `spend`, and puts the cell back by `place`.
-        """
-        lane = self.beginning if beginnings else self.going_on
-        while (address := lane.take()) is not None:
+    def take(self) -> Offer | None:
+        """The next input of the next cell of the next tenant; `place` puts the cell back."""
+        ready = self.ready
+        while (address := ready.take()) is not None:
             line = self.waiting.get(address)
-            if line is None:  # a cell may stand in both lanes; the first that takes it has it
+            if line is None:  # a cell may be ready for both; the first that takes it has it
                 continue
             offer = line.popleft()
             if not line:
                 del self.waiting[address]
-            lane.spend(offer.size)
+            ready.spend(offer.size)
             self.book(offer, -1)
             return offer
         return None
@@ -189,8 +209,7 @@ class Inbox:
         for address in [each for each in self.waiting if gone(each)]:
             found += self.waiting.pop(address)
             self.cold.discard(address)
-            self.going_on.discard(address)
-            self.beginning.discard(address)
+            self.ready.discard(address)
         for offer in found:
             self.book(offer, -1)
         return found

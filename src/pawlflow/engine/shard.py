@@ -41,7 +41,6 @@ from pawlflow.store.port import (
 )
 
 AHEAD_MS: Final = 50  # of journal time that a batch is stepped in while another commits
-START_EVERY: Final = 8  # turns, one is for a beginning, when there is more to go on with
 SHARED_S: Final = 0.003  # of stepping, while tenants meet: nobody waits long behind another
 SHARED_MS: Final = 1_000  # since they met last
 LOADS_MAX: Final = 500  # cells read at a time: as many as fit into a batch
@@ -57,8 +56,13 @@ class Shards(Core):
     # The loop
 
     def work(self, now: TimeMs) -> list[act.Action]:
-        """Everything that can be done now. An empty list: nothing, until `next_wake`."""
-        if self.stopped is None:
+        """Everything that can be done now. An empty list: nothing, until `next_wake`.
+
+        While tenants meet, what a commit lets out begins before the next batch is stepped: else
+        the functions of one would wait for the turns of another.
+        """
+        first = bool(self.out) and self.is_shared(now)
+        if self.stopped is None and not first:
             if self.making is None:
                 self.fire(now)
             if self.staging is None:
@@ -112,11 +116,12 @@ class Shards(Core):
         limits = self.limits
         turns = 1 if self.buggify("flush.split") else limits.turns
         began = at = self.clock.stopwatch()
-        until = began + self.share(now) - staging.took
+        until, latest = (began + share - staging.took for share in self.shares(now))
         while staging.turns < turns and staging.bytes < limits.bytes:
-            if at > until and staging.answers_something():
+            over = at > until and (at > latest or self.inbox.ready.tenants < 2)
+            if over and staging.answers_something():
                 break
-            offer = self.next_offer(staging, turns)
+            offer = staging.sends.popleft() if staging.sends else self.inbox.take()
             if offer is None:
                 break
             if self.staging is not None and type(offer.input) in FOR_SHARDS:
@@ -137,26 +142,21 @@ class Shards(Core):
             self.out.append(act.Append(staging.seal(self.clock.entropy(), owned)))
             self.tips = {head.shard: head for head in staging.new_heads()}
 
-    def next_offer(self, staging: Staging, turns: int) -> Offer | None:
-        """What a turn of this batch sent goes first, then what goes on, then what begins."""
-        if staging.sends:
-            return staging.sends.popleft()
-        inbox, nth = self.inbox, staging.turns + 1
-        if inbox.beginning.count and nth > 1 and (nth % START_EVERY == 0 or nth == turns):
-            return inbox.take(beginnings=True) or inbox.take(beginnings=False)
-        return inbox.take(beginnings=False) or inbox.take(beginnings=True)
+    def shares(self, now: TimeMs) -> tuple[float, float]:
+        """How long this batch may be stepped for one tenant, and for as long as several wait.
 
-    def share(self, now: TimeMs) -> float:
-        """How long this batch may be stepped: one tenant alone gets longer ones, for less cost.
-
-        Where several wait, half as long as a commit takes; if they did lately, as long as one.
+        One alone gets longer ones, for less cost. Where several wait, half as long as a commit
+        takes, and four times that while they do. If they did lately, as long as a commit takes, or
+        half as long while one is under way.
         """
-        going, begin = self.inbox.going_on.ready, self.inbox.beginning.ready
         most, shared = self.limits.stepping_s, max(SHARED_S, self.took)
-        if max(len(going), len(begin)) > 1 or (going and begin and going.keys() != begin.keys()):
+        if self.inbox.ready.tenants > 1:
             self.met = now
-            return min(most, shared / 2)
-        return min(most, shared) if self.is_shared(now) else most
+            return min(most, shared / 2), min(most, 2 * shared)
+        if not self.is_shared(now):
+            return most, most
+        alone = min(most, shared if self.staging is None else shared / 2)
+        return alone, alone
 
     def is_shared(self, now: TimeMs) -> bool:
         """Did inputs of several tenants wait lately?"""
@@ -264,7 +264,8 @@ class Shards(Core):
         """The outcome of the commit under way."""
         staging = self.staging
         assert staging is not None
-        self.took = self.clock.stopwatch() - self.began
+        ahead = 0.0 if self.making is None else self.making.took  # it went on meanwhile
+        self.took = self.clock.stopwatch() - self.began - ahead
         if error is not None:
             outcomes.unmake(self)
         match error:

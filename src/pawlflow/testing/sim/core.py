@@ -189,7 +189,7 @@ class Core:
     def is_ready(self) -> bool:
         """Is there something that could be stepped now?"""
         core = self.shards
-        ready = bool(core.inbox.going_on) or bool(core.inbox.beginning)
+        ready = core.inbox.ready.count > 0
         held = core.staging is not None or core.full_until is not None or core.stopped is not None
         return ready and not held and not self.queue
 
