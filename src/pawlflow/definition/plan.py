@@ -14,6 +14,7 @@ from pawlflow.definition.canonical import definition_from_bytes, definition_hash
 from pawlflow.definition.correlate import correlation_of
 from pawlflow.definition.express import compile_expression, compile_template
 from pawlflow.definition.shape import (
+    ASKED_KINDS,
     Gate,
     OnFailure,
     OnTimeout,
@@ -46,6 +47,13 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     params: Bound | None
     retry: Retry
     span_ms: DurationMs | None
+
+
+class PolicyPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the policies in force are asked before each attempt."""
+
+    action: str
+    resource: Bound | None
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -84,6 +92,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     undo: UndoPlan | None  # only if the step mutates
     undo_on_failure: bool
     mutates: bool
+    policy: PolicyPlan | None
     cost: dict[str, int]  # that an attempt may cost, in millionths
     priority: int
 
@@ -123,6 +132,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parallel_undo: bool
     ladder: tuple[Rung, ...]  # who is asked about an escalation, one after another
     guarded_by: dict[int, list[int]]  # by step, the gates that must agree to what it would do
+    asks: bool  # does any step ask the policies?
     budget: dict[str, tuple[int | None, int | None]]  # soft and hard limits, in millionths
     output: Bound | None
     search: tuple[tuple[str, Bound], ...]  # what an instance may be found by
@@ -178,6 +188,7 @@ def compile_plan(workflow: Workflow) -> Plan:
         parallel_undo=workflow.parallel_undo,
         ladder=workflow.escalation,
         guarded_by=guarded_by(steps),
+        asks=any(step.policy is not None for step in steps),
         budget=plan_budget(workflow),
         output=bound_template(workflow.output, FORWARD_ROOTS, index),
         search=tuple(
@@ -208,7 +219,7 @@ def plan_step(
         kind=step.kind,
         target=step.target,
         attempted=step.kind in ("run", "agent"),
-        takes_input=step.kind in ("run", "agent", "emit", "workflow"),
+        takes_input=step.kind in ASKED_KINDS,
         by_agent=step.kind == "agent",
         needs=tuple(index[edge.step] for edge in step.depends_on),
         leads_to=leads_to,
@@ -237,9 +248,18 @@ def plan_step(
         undo=plan_undo(step.undo, step, retry, index) if step.undo and step.mutates else None,
         undo_on_failure=step.undo_on_failure,
         mutates=step.mutates,
+        policy=plan_policy(step, index, i),
         cost={name: millionths(amount) for name, amount in (step.cost or {}).items()},
         priority=step.priority,
     )
+
+
+def plan_policy(step: Step, index: dict[StepName, int], i: int) -> PolicyPlan | None:
+    """Compile what is asked before dispatch; what is not dispatched asks nobody."""
+    if step.policy is None or step.kind not in ASKED_KINDS:
+        return None
+    resource = bound_template(step.policy.get("resource"), FORWARD_ROOTS, index, i)
+    return PolicyPlan(action=step.policy["action"], resource=resource)
 
 
 def plan_revise(workflow: Workflow, step: Step, index: dict[StepName, int]) -> tuple[int, ...]:

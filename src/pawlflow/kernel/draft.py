@@ -5,12 +5,13 @@ from typing import Final, Literal
 from pawlflow.kernel.evolve import EVOLVE
 from pawlflow.kernel.refused import Rejected as Rejected
 from pawlflow.kernel.state import Instance, State, key_of
-from pawlflow.kernel.units import RUNNING, UNDO_RUNNING, Unit
+from pawlflow.kernel.units import CORRECTING, READY, RUNNING, UNDO_RUNNING, Unit
 from pawlflow.model.events import Event
 from pawlflow.model.failure import Failure, FailureClass, failure_of
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import DurationMs, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import (
+    POLICY,
     UNPINNED,
     Call,
     Called,
@@ -53,7 +54,8 @@ class Draft:
 
     def call(self, unit: Unit, direction: Direction) -> None:
         """Ask for the attempt that the last event started."""
-        call = call_of(self.state, unit, direction)
+        ask = direction == "ask"
+        call = question_of(self.state, unit) if ask else call_of(self.state, unit, direction)
         self.intents.append(call)
         self.records.append(Called(len(self.events) - 1, call.id))
 
@@ -106,6 +108,34 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
     )
 
 
+def question_of(state: Instance, unit: Unit) -> Call:
+    """The call that asks the policies about a unit's next attempt."""
+    asked = unit.asking
+    assert asked is not None, "only what was asked about has a question"
+    key = key_of(state, unit, "ask")
+    parts = IntentParts(POLICY, UNPINNED, asked.request, key, asked.number, state.cell)
+    return Call(
+        *(intent_id(parts), state.cell, key, asked.number, "ask"),
+        step=state.plan.steps[unit.step].name,
+        item=unit.item,
+        round=unit.round,
+        by_agent=False,
+        target=POLICY,
+        role=None,
+        params=asked.request,
+        feedback=(),
+        timeout_ms=None,
+        heartbeat_ms=None,
+        grace_ms=DurationMs(0),
+    )
+
+
+def is_asking(unit: Unit) -> bool:
+    """Does it wait for an answer of the policies? One that was stopped meanwhile does not."""
+    waits = unit.asking is not None and unit.asking.decided is None
+    return waits and unit.status in (READY, CORRECTING)
+
+
 def feedback_of(unit: Unit) -> tuple[object, ...]:
     """What this round is to correct: the findings, or at least what was said."""
     if unit.refused is None:
@@ -118,7 +148,8 @@ def calls_open(state: State) -> int:
     if not isinstance(state, Instance):
         return 0
     undo = sum(state.unit(place).undo == UNDO_RUNNING for place in state.undoing)
-    return state.counts[RUNNING] + undo
+    asking = sum(is_asking(state.unit(place)) for place in state.asking)
+    return state.counts[RUNNING] + undo + asking
 
 
 def open_intents(state: State) -> list[Intent]:
@@ -128,6 +159,8 @@ def open_intents(state: State) -> list[Intent]:
     running = sorted(map(state.unit, state.open), key=lambda unit: unit.order)
     calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
     undoing = (state.unit(place) for place in state.undoing)
+    asking = map(state.unit, sorted(state.asking))
+    calls += [question_of(state, unit) for unit in asking if is_asking(unit)]
     calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]
     if state.closing is None:
         return list(calls)

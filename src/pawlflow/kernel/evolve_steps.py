@@ -210,7 +210,7 @@ def on_rejected(state: Instance, event: ev.GateRejected) -> None:
 
 
 def on_voted(state: Instance, event: ev.GateVoted) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     unit.votes = (*unit.votes, Vote(event.by, event.role))
     if unit.claimed_by == event.by:  # their part is done: somebody else may look after the rest
         unit.claimed_by = None

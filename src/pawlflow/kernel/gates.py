@@ -16,10 +16,10 @@ from pawlflow.model.events import (
     StepWaiting,
 )
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import NO_ITEM, TimeMs
+from pawlflow.model.ids import NO_ITEM, RoleName, TimeMs
 from pawlflow.model.inputs import Approve, ClaimReview, Reject
 from pawlflow.model.payload import Payload
-from pawlflow.model.reviews import GateVoided, OfReview
+from pawlflow.model.reviews import GateVoided, OfReview, PolicyGranted
 
 
 def open_gate(draft: Draft, unit: Unit, until: TimeMs | None) -> None:
@@ -51,9 +51,16 @@ def approve(draft: Draft, incoming: Approve) -> Rejected | None:
         return Rejected("approval.duplicate", incoming.by)
     stale = unit.guarded is not None and guards.asked_about(draft, unit) != unit.guarded
     if stale or len(unit.votes) + 1 < gate.quorum:
-        draft.emit(GateVoted(unit.step, incoming.by, incoming.role, incoming.comment))
+        voted = (incoming.by, incoming.role, incoming.comment)
+        draft.emit(GateVoted(unit.step, *voted, unit.item))
         if stale:  # they agreed to what they saw, and that is not what would happen
             draft.emit(GateVoided(unit.step, -1, NO_ITEM))
+        return None
+    if unit.asking is not None and unit.asking.decided is not None:  # a policy asked
+        policies = unit.asking.decided.policies
+        digest = guards.digest_of(draft.state, unit, unit.params, policies)
+        who = (incoming.by, incoming.role, incoming.comment)
+        draft.emit(PolicyGranted(unit.step, unit.item, *who, digest))
         return None
     comment = None if incoming.comment is None else incoming.comment.value
     result = draft.payload({"by": incoming.by, "comment": comment})
@@ -73,12 +80,11 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     busy = revise.is_under_way(draft.state, unit) if changes else None
     if busy is not None:
         return Rejected("approval.revising", f"{busy} is being done again already")
-    message = f"{incoming.by} rejected {draft.state.plan.steps[unit.step].name}"
+    message = f"{incoming.by} rejected {draft.state.name_of(unit)}"
     failure = draft.failure("governance", "approval.rejected", message)
     settles = gate.on_reject == "cancel"
-    draft.emit(
-        GateRejected(unit.step, incoming.by, incoming.role, incoming.comment, failure, settles)
-    )
+    who = (incoming.by, incoming.role, incoming.comment)
+    draft.emit(GateRejected(unit.step, *who, failure, settles, unit.item))
     if settles:
         compensate = draft.state.plan.compensates
         said = (unit.step, failure, incoming.by, compensate)
@@ -86,7 +92,7 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     elif changes:
         revise.send_back(draft, unit, incoming)
     else:
-        mend.give_up(draft, unit, 0, failure)
+        mend.give_up(draft, unit, unit.attempt, failure)
     return None
 
 
@@ -96,15 +102,34 @@ def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate] | Reject
     unit = state.named(incoming.step)
     if unit is None:
         return Rejected("step.unknown", incoming.step)
-    gate = state.plan.steps[unit.step].gate
+    gate = gate_of(state, unit)
     if gate is None or unit.status != WAITING:
         return Rejected("approval.not_open", incoming.step)
     return barred(state, unit, gate, incoming) or (unit, gate)
 
 
+def gate_of(state: Instance, unit: Unit) -> Gate | None:
+    """The gate that a unit is, or that a policy has put before it."""
+    asked = unit.asking.decided.gate if unit.asking and unit.asking.decided else None
+    if asked is None or unit.wait != "approval":
+        return state.plan.steps[unit.step].gate
+    return Gate(
+        role=asked.role,
+        quorum=asked.quorum,
+        not_by_requester=asked.not_by_requester,
+        expires_ms=asked.expires_ms,
+        on_reject="fail",
+    )
+
+
+def role_of(unit: Unit, gate: Gate) -> RoleName | None:
+    """Who may decide: as it was reassigned, but for a policy, whose role nobody changes."""
+    return gate.role if unit.asking is not None else unit.role or gate.role
+
+
 def barred(state: Instance, unit: Unit, gate: Gate, incoming: OfReview) -> Rejected | None:
     """Why this person may not decide about a gate, if they may not."""
-    role = unit.role or gate.role
+    role = role_of(unit, gate)
     if role is not None and incoming.role != role:
         return Rejected("approval.wrong_role", f"{incoming.step} asks for {role}")
     if gate.not_by_requester and incoming.by == state.by:
@@ -126,7 +151,7 @@ def claim(draft: Draft, incoming: ClaimReview) -> Rejected | None:
     unit = state.named(incoming.step)
     if unit is None:
         return Rejected("step.unknown", incoming.step)
-    gate = state.plan.steps[unit.step].gate
+    gate = gate_of(state, unit)
     if unit.status == WAITING and gate is not None:
         refused = barred(state, unit, gate, incoming)
         if refused is None and has_voted(unit, incoming.by):
@@ -147,9 +172,9 @@ def claim(draft: Draft, incoming: ClaimReview) -> Rejected | None:
 def expire(draft: Draft, unit: Unit) -> None:
     """Nobody decided in time. Never granted by itself: a human is asked, or the step fails."""
     plan = draft.state.plan.steps[unit.step]
-    message = f"nobody decided about {plan.name} in time"
+    message = f"nobody decided about {draft.state.name_of(unit)} in time"
     failure = draft.failure("timeout", "approval.expired", message)
     if plan.gate is not None and plan.gate.on_expire == "fail":
         mend.give_up(draft, unit, 0, failure)
     else:
-        draft.emit(StepEscalated(unit.step, unit.item, 0, failure))
+        draft.emit(StepEscalated(unit.step, unit.item, unit.attempt, failure))

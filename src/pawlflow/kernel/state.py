@@ -38,7 +38,17 @@ class Instance:
     """A workflow instance: facts first, then what follows from them."""
 
     __slots__ = (
-        *("asked", "attempts", "by", "cell", "closed", "closing", "compensating", "counts"),
+        *(
+            "asked",
+            "asking",
+            "attempts",
+            "by",
+            "cell",
+            "closed",
+            "closing",
+            "compensating",
+            "counts",
+        ),
         *("created", "deadlines", "do_keys", "done", "doomed", "earlier", "fans", "filling"),
         *("fresh", "granted", "held", "input", "items", "keys", "limits", "listened", "listening"),
         *("loosened", "nonce", "now", "open", "openings", "order", "outcome", "output", "parent"),
@@ -93,6 +103,7 @@ class Instance:
         self.earlier: dict[tuple[int, int], list[int]] = {}  # places of earlier runs, by unit
         self.fresh: list[int] = []  # steps not looked at yet in this turn; a heap
         self.open: dict[int, None] = {}  # places
+        self.asking: dict[int, None] = {}  # of units that wait for an answer of the policies
         self.attempts: Line = []  # ready for an executor; may hold some that left the line
         self.openings: Line = []  # ready, and no executor is needed
         self.reserved: dict[str, int] = {}  # by attempts that run
@@ -248,6 +259,8 @@ def is_armed(state: Instance, due: int, rank: int, place: int) -> bool:
 
 def key_of(state: Instance, unit: Unit, direction: Direction) -> StepKey:
     """The step key of a unit's present round."""
+    if direction == "ask":
+        return make_key(state, unit, direction, unit.round)
     keys = state.do_keys if direction == "do" else state.undo_keys
     made = keys.get(unit.place)
     if made is None:

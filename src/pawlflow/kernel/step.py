@@ -25,6 +25,7 @@ from pawlflow.model.journal import (
 )
 
 RULES: Final = 2  # what instances started by this version are decided by
+ASKING_RULES: Final = 3  # the same, of those whose steps ask policies: others need not change
 
 
 class Cell:
@@ -52,11 +53,13 @@ def new_cell(cell: CellId, plan: Plan | None) -> Cell:
     return Cell(state, instance_genesis(cell))
 
 
-def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = RULES) -> Stepped | Rejected:
+def step(
+    cell: Cell, incoming: Input, stamps: Stamps, rules: int | None = None
+) -> Stepped | Rejected:
     """Decide one input. If this raises, the live cell is spoilt: drop it and read it again.
 
-    `rules` matter only for the first turn; after that an instance is decided by its own. A system
-    cell lives for ever, and each of its turns is decided by the rules given.
+    `rules` (None: those of this version) matter only for the first turn; after that an instance is
+    decided by its own. A system cell lives for ever: each of its turns is decided by those given.
     """
     state = cell.state
     before = state.turn, state.now, state.rules
@@ -64,9 +67,9 @@ def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = RULES) -> Ste
     draft: Draft | SystemDraft[System]
     if isinstance(state, Instance):
         draft = Draft(state, stamps.entropy)
-        refused = decide(draft, incoming, state.rules or rules)
+        refused = decide(draft, incoming, state.rules or rules or rules_of(state.plan))
     else:
-        state.rules = max(state.rules, rules)
+        state.rules = max(state.rules, rules or RULES)
         draft = SystemDraft(state, EVOLVE)
         refused = KINDS[state.cell.workflow].decide(draft, incoming)
     if refused is not None:
@@ -85,3 +88,8 @@ def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = RULES) -> Ste
     data = turn_bytes(turn)
     cell.head = turn_hash(cell.head, data)
     return Stepped(turn, data, cell.head, tuple(draft.intents))
+
+
+def rules_of(plan: Plan) -> int:
+    """What an instance is decided by that starts now."""
+    return ASKING_RULES if plan.asks else RULES

@@ -10,6 +10,7 @@ from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import CANCELLED, PENDING
 from pawlflow.model import budgets, reviews
 from pawlflow.model import events as ev
+from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.system import SystemEvent
 
@@ -45,9 +46,16 @@ def ended(state: Instance, event: Ended) -> list[str]:
     if event.failure is None or (event.item == NO_ITEM and event.step in state.fans):
         return []
     if event.failure.kind == "timeout":
-        return ["WorkflowStepTimedOut" if plan.gate is None else "ApprovalExpired"]
-    made = event.attempt and event.failure.code != "budget.exceeded"  # its end was told before
+        expired = plan.gate is not None or event.failure.code == "approval.expired"
+        return ["ApprovalExpired" if expired else "WorkflowStepTimedOut"]
+    made = event.attempt and not is_held_back(event.failure)  # its end was told before
     return ["AgentTaskFailed"] if made and plan.attempted else []
+
+
+def is_held_back(failure: Failure) -> bool:
+    """Did a step fail though no attempt did: by its budget, a policy, or people it asked?"""
+    said = failure.code.startswith("policy.")
+    return said or failure.code in ("budget.exceeded", "approval.rejected", "approval.expired")
 
 
 def on_backed_off(state: Instance, event: ev.StepBackedOff) -> list[str]:
@@ -125,6 +133,9 @@ NAMES: Final[dict[type, str | Callable[[Instance, Any], list[str]]]] = {
     reviews.StepRaised: "WorkflowEscalated",
     reviews.GateBound: nothing,
     reviews.GateVoided: "ApprovalVoided",
+    reviews.PolicyAsked: nothing,
+    reviews.PolicyDecided: "PolicyDecisionRecorded",
+    reviews.PolicyGranted: "ApprovalGranted",
     ev.SignalReceived: "SignalReceived",
     ev.SignalTaken: nothing,
     ev.EventDelivered: "SignalReceived",

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pawlflow import requests
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.fields import duration_text
 from pawlflow.definition.finding import Finding
@@ -27,7 +28,9 @@ from pawlflow.model.events import Event, StepStarted, UndoStarted
 from pawlflow.model.ids import INSTANCE_ID, NO_ITEM, CellId, InstanceId, Tenant
 from pawlflow.model.inputs import DeliverEvent
 from pawlflow.model.intents import Call
+from pawlflow.model.policies import PublishPolicy, RetirePolicy
 from pawlflow.model.system import EmitEvent, topic_cell
+from pawlflow.policing import in_force, judged
 from pawlflow.projections.budgets import budget_told
 from pawlflow.projections.lenses import lens
 from pawlflow.projections.publish import published
@@ -197,6 +200,10 @@ class Play:
             raise invalid(scenario, ("input", "workflow", "definition"), start.code, message, hint)
         for action in scenario.script:
             self.host.schedule(action.at_ms, THEN_SCRIPT, partial(self.perform, action))
+        first = {each.name: each for each in sorted(scenario.policies, key=lambda p: -p.version)}
+        for policy in first.values():
+            made = requests.publish_policy(policy, TENANT, "scenario")
+            self.host.submit(made, requests.policies_cell(TENANT))
         for workflow in (*scenario.workflows, *stand_ins(scenario.workflows)):
             self.host.know(workflow)
         self.host.submit(start)
@@ -224,6 +231,12 @@ class Play:
         if action.step is not None and "/" in action.step:
             return self.submit_to_child(action, *action.step.rsplit("/", 1))
         incoming = input_of(action, TENANT)
+        if isinstance(incoming, PublishPolicy):
+            wanted = (incoming.name, incoming.version)
+            found = next(p for p in self.scenario.policies if (p.name, p.version) == wanted)
+            incoming = requests.publish_policy(found, TENANT, action.by)
+        if isinstance(incoming, PublishPolicy | RetirePolicy):
+            return self.host.submit(incoming, requests.policies_cell(TENANT))
         if not isinstance(incoming, DeliverEvent):
             return self.host.submit(incoming)
         if self.host.rules >= TOPICS_SINCE_RULES:
@@ -263,6 +276,8 @@ class Play:
 
     def answer(self, call: Call) -> Planned | None:
         """What the stubs say to a call: answers in order, the last repeats."""
+        if call.direction == "ask":
+            return Planned(0, (judged(call, in_force(self.host.store, TENANT)),))
         path = self.host.path_of(call.cell)
         item = "" if call.item == NO_ITEM else f"[{call.item}]"
         stands_in = call.target == STAND_IN

@@ -23,7 +23,6 @@ STEP_STATES: Final = STATUS_NAMES
 UNDO_STATES: Final = ("none", "pending", "running", "done", "failed", "not_required", "waived")
 EVENTS: Final = (
     *PUBLISHED,
-    "PolicyDecisionRecorded",
     *("UsageRecorded", "UsageRolledUp", "QuotaExceeded", "AuditExported"),
     *("ProcessStateProjected", "BlueprintValidated", "BlueprintValidationFailed"),
     *("DependencyResolved", "DependencyCycleDetected", "WorkflowReplayCompleted"),
