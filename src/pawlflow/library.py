@@ -208,18 +208,15 @@ class Library:
 
     async def publish_all(self, waiting: dict[str, Workflow]) -> None:
         """Publish what was loaded and is not known to the store yet."""
-        cell = requests.registry_cell(self.tenant)
-        futures = [
+        cell, rules = requests.registry_cell(self.tenant), requests.policies_cell(self.tenant)
+        ruled, self.unruled = sorted(self.unruled, key=lambda each: each.version), []
+        futures = [  # policies first: before anything that they govern
+            self.driver.submit(rules, requests.publish_policy(policy, self.tenant, self.by))
+            for policy in ruled
+        ]
+        futures += [
             self.driver.submit(cell, requests.publish(workflow, self.tenant, self.by))
             for workflow in waiting.values()
-        ]
-        rules, self.unruled = sorted(self.unruled, key=lambda each: each.version), []
-        futures += [
-            self.driver.submit(
-                requests.policies_cell(self.tenant),
-                requests.publish_policy(policy, self.tenant, self.by),
-            )
-            for policy in rules
         ]
         beside, self.unscheduled = self.unscheduled, []
         futures += [

@@ -198,8 +198,12 @@ def succeeded(state: Instance, event: ev.StepSucceeded) -> str:
 def tried(state: Instance, event: Any) -> str:
     """What failed: an attempt, a wait, or the step before any attempt."""
     name = name_of(state, event)
-    made = event.attempt and not is_held_back(event.failure)
-    return f"attempt {event.attempt} of {name} failed" if made else f"{name} failed"
+    held = event.failure.code == "budget.exceeded" or is_held_back(state, event)
+    return (
+        f"{name} failed"
+        if held or not event.attempt
+        else f"attempt {event.attempt} of {name} failed"
+    )
 
 
 def failed(state: Instance, event: ev.StepFailed) -> str:

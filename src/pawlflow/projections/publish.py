@@ -10,7 +10,6 @@ from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import CANCELLED, PENDING
 from pawlflow.model import budgets, reviews
 from pawlflow.model import events as ev
-from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.system import SystemEvent
 
@@ -46,16 +45,16 @@ def ended(state: Instance, event: Ended) -> list[str]:
     if event.failure is None or (event.item == NO_ITEM and event.step in state.fans):
         return []
     if event.failure.kind == "timeout":
-        expired = plan.gate is not None or event.failure.code == "approval.expired"
-        return ["ApprovalExpired" if expired else "WorkflowStepTimedOut"]
-    made = event.attempt and not is_held_back(event.failure)  # its end was told before
-    return ["AgentTaskFailed"] if made and plan.attempted else []
+        asked = plan.gate is not None or is_held_back(state, event)
+        return ["ApprovalExpired" if asked else "WorkflowStepTimedOut"]
+    told = event.failure.code == "budget.exceeded" or is_held_back(state, event)
+    return ["AgentTaskFailed"] if event.attempt and plan.attempted and not told else []
 
 
-def is_held_back(failure: Failure) -> bool:
-    """Did a step fail though no attempt did: by its budget, a policy, or people it asked?"""
-    said = failure.code.startswith("policy.")
-    return said or failure.code in ("budget.exceeded", "approval.rejected", "approval.expired")
+def is_held_back(state: Instance, event: Ended) -> bool:
+    """Did a policy, or people whom it asked, end this? Of an attempt before it the end was told."""
+    asked = state.at(event.step, event.item).asking
+    return asked is not None and asked.decided is not None and not asked.decided.clears
 
 
 def on_backed_off(state: Instance, event: ev.StepBackedOff) -> list[str]:

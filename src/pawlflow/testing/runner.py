@@ -30,7 +30,7 @@ from pawlflow.model.inputs import DeliverEvent
 from pawlflow.model.intents import Call
 from pawlflow.model.policies import PublishPolicy, RetirePolicy
 from pawlflow.model.system import EmitEvent, topic_cell
-from pawlflow.policing import in_force, judged
+from pawlflow.policing import judged
 from pawlflow.projections.budgets import budget_told
 from pawlflow.projections.lenses import lens
 from pawlflow.projections.publish import published
@@ -203,7 +203,7 @@ class Play:
         first = {each.name: each for each in sorted(scenario.policies, key=lambda p: -p.version)}
         for policy in first.values():
             made = requests.publish_policy(policy, TENANT, "scenario")
-            self.host.submit(made, requests.policies_cell(TENANT))
+            self.host.deliver(requests.policies_cell(TENANT), made)
         for workflow in (*scenario.workflows, *stand_ins(scenario.workflows)):
             self.host.know(workflow)
         self.host.submit(start)
@@ -236,7 +236,7 @@ class Play:
             found = next(p for p in self.scenario.policies if (p.name, p.version) == wanted)
             incoming = requests.publish_policy(found, TENANT, action.by)
         if isinstance(incoming, PublishPolicy | RetirePolicy):
-            return self.host.submit(incoming, requests.policies_cell(TENANT))
+            return self.host.deliver(requests.policies_cell(TENANT), incoming)
         if not isinstance(incoming, DeliverEvent):
             return self.host.submit(incoming)
         if self.host.rules >= TOPICS_SINCE_RULES:
@@ -277,7 +277,7 @@ class Play:
     def answer(self, call: Call) -> Planned | None:
         """What the stubs say to a call: answers in order, the last repeats."""
         if call.direction == "ask":
-            return Planned(0, (judged(call, in_force(self.host.store, TENANT)),))
+            return Planned(0, (judged(call, self.host.in_force()),))
         path = self.host.path_of(call.cell)
         item = "" if call.item == NO_ITEM else f"[{call.item}]"
         stands_in = call.target == STAND_IN
