@@ -54,6 +54,7 @@ class PolicyPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     action: str
     resource: Bound | None
+    about: dict[str, Any]  # what is known of the step beforehand
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -248,18 +249,34 @@ def plan_step(
         undo=plan_undo(step.undo, step, retry, index) if step.undo and step.mutates else None,
         undo_on_failure=step.undo_on_failure,
         mutates=step.mutates,
-        policy=plan_policy(step, index, i),
-        cost={name: millionths(amount) for name, amount in (step.cost or {}).items()},
+        policy=plan_policy(workflow, step, index, i),
+        cost=costs_of(step),
         priority=step.priority,
     )
 
 
-def plan_policy(step: Step, index: dict[StepName, int], i: int) -> PolicyPlan | None:
+def plan_policy(
+    workflow: Workflow, step: Step, index: dict[StepName, int], i: int
+) -> PolicyPlan | None:
     """Compile what is asked before dispatch; what is not dispatched asks nobody."""
     if step.policy is None or step.kind not in ASKED_KINDS:
         return None
     resource = bound_template(step.policy.get("resource"), FORWARD_ROOTS, index, i)
-    return PolicyPlan(action=step.policy["action"], resource=resource)
+    about = {
+        "workflow": workflow.name,
+        "version": workflow.version,
+        "step": step.name,
+        "kind": step.kind,
+        "effect": step.target,
+        "priority": step.priority,
+        "cost": costs_of(step),
+    }
+    return PolicyPlan(action=step.policy["action"], resource=resource, about=about)
+
+
+def costs_of(step: Step) -> dict[str, int]:
+    """What an attempt may cost, in millionths."""
+    return {name: millionths(amount) for name, amount in (step.cost or {}).items()}
 
 
 def plan_revise(workflow: Workflow, step: Step, index: dict[StepName, int]) -> tuple[int, ...]:

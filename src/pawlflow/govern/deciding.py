@@ -73,12 +73,11 @@ def required(
         return answered("deny", said, *about, rules, code="policy.roles")
     spans = [each.expires_ms for each in asks if each.expires_ms is not None]
     said = f"approval by {roles[0]} is required by policy {listed(rules)}"
-    return answered("approval", said, *about, rules) | {
-        "role": roles[0],
-        "quorum": max(each.quorum for each in asks),
-        "expires_ms": min(spans, default=None),
-        "not_by_requester": any(each.not_by_requester for each in asks),
-    }
+    quorum, requester = max(each.quorum for each in asks), any(e.not_by_requester for e in asks)
+    shown = {name: request[name] for name in ("action", "principal", "resource")}
+    shown |= {"params": request["context"].get("params"), "reason": said}
+    gate = [roles[0], quorum, min(spans, default=None), requester]
+    return answered("approval", said, *about, rules) | {"gate": gate, "show": shown}
 
 
 def answered(

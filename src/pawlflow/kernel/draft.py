@@ -2,13 +2,14 @@
 
 from typing import Final, Literal
 
+from pawlflow.definition.plan import NO_RETRY, UndoPlan
 from pawlflow.kernel.evolve import EVOLVE
 from pawlflow.kernel.refused import Rejected as Rejected
 from pawlflow.kernel.state import Instance, State, key_of
 from pawlflow.kernel.units import CORRECTING, READY, RUNNING, UNDO_RUNNING, Unit
 from pawlflow.model.events import Event
 from pawlflow.model.failure import Failure, FailureClass, failure_of
-from pawlflow.model.ids import DurationMs, TimeMs
+from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import (
     POLICY,
@@ -26,6 +27,8 @@ from pawlflow.model.intents import (
 from pawlflow.model.journal import Send
 from pawlflow.model.payload import Payload
 
+# How policies are asked: like an undo, it is made beside the step.
+ASKING: Final = UndoPlan(by_agent=False, target=POLICY, params=None, retry=NO_RETRY, span_ms=None)
 ENGINE: Final = "engine"  # who decided, when nobody outside did
 
 
@@ -54,8 +57,7 @@ class Draft:
 
     def call(self, unit: Unit, direction: Direction) -> None:
         """Ask for the attempt that the last event started."""
-        ask = direction == "ask"
-        call = question_of(self.state, unit) if ask else call_of(self.state, unit, direction)
+        call = call_of(self.state, unit, direction)
         self.intents.append(call)
         self.records.append(Called(len(self.events) - 1, call.id))
 
@@ -81,10 +83,12 @@ class Draft:
 def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
     """The call of a unit's present attempt, the same whenever it is made again."""
     plan = state.plan.steps[unit.step]
-    undo = direction == "undo"
-    asked = plan.undo if undo else plan
+    undo, do = direction == "undo", direction == "do"
+    asked = plan.undo if undo else plan if do else ASKING
     params = unit.undo_params if undo else unit.params
     attempt = unit.undo_attempt if undo else unit.attempt
+    if unit.asking is not None and direction == "ask":
+        params, attempt = unit.asking.request, unit.asking.number
     assert asked is not None
     assert params is not None
     key = key_of(state, unit, direction)
@@ -99,34 +103,12 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
         round=unit.round,
         by_agent=asked.by_agent,
         target=asked.target,
-        role=None if undo else unit.role,
+        role=unit.role if do else None,
         params=params,
-        feedback=() if undo else feedback_of(unit),
+        feedback=feedback_of(unit) if do else (),
         timeout_ms=asked.span_ms,
-        heartbeat_ms=None if undo else plan.heartbeat_ms,
+        heartbeat_ms=plan.heartbeat_ms if do else None,
         grace_ms=plan.grace_ms,
-    )
-
-
-def question_of(state: Instance, unit: Unit) -> Call:
-    """The call that asks the policies about a unit's next attempt."""
-    asked = unit.asking
-    assert asked is not None, "only what was asked about has a question"
-    key = key_of(state, unit, "ask")
-    parts = IntentParts(POLICY, UNPINNED, asked.request, key, asked.number, state.cell)
-    return Call(
-        *(intent_id(parts), state.cell, key, asked.number, "ask"),
-        step=state.plan.steps[unit.step].name,
-        item=unit.item,
-        round=unit.round,
-        by_agent=False,
-        target=POLICY,
-        role=None,
-        params=asked.request,
-        feedback=(),
-        timeout_ms=None,
-        heartbeat_ms=None,
-        grace_ms=DurationMs(0),
     )
 
 
@@ -160,7 +142,7 @@ def open_intents(state: State) -> list[Intent]:
     calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
     undoing = (state.unit(place) for place in state.undoing)
     asking = map(state.unit, sorted(state.asking))
-    calls += [question_of(state, unit) for unit in asking if is_asking(unit)]
+    calls += [call_of(state, unit, "ask") for unit in asking if is_asking(unit)]
     calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]
     if state.closing is None:
         return list(calls)

@@ -19,7 +19,7 @@ from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, RoleName, TimeMs
 from pawlflow.model.inputs import Approve, ClaimReview, Reject
 from pawlflow.model.payload import Payload
-from pawlflow.model.reviews import GateVoided, OfReview, PolicyGranted
+from pawlflow.model.reviews import GateVoided, OfReview, PolicyGate, PolicyGranted
 
 
 def open_gate(draft: Draft, unit: Unit, until: TimeMs | None) -> None:
@@ -49,22 +49,20 @@ def approve(draft: Draft, incoming: Approve) -> Rejected | None:
         return Rejected("budget.limits", f"{incoming.step} is a gate, and has no limits")
     if has_voted(unit, incoming.by):
         return Rejected("approval.duplicate", incoming.by)
+    who = (incoming.by, incoming.role, incoming.comment)
     stale = unit.guarded is not None and guards.asked_about(draft, unit) != unit.guarded
     if stale or len(unit.votes) + 1 < gate.quorum:
-        voted = (incoming.by, incoming.role, incoming.comment)
-        draft.emit(GateVoted(unit.step, *voted, unit.item))
+        draft.emit(GateVoted(unit.step, *who, unit.item))
         if stale:  # they agreed to what they saw, and that is not what would happen
             draft.emit(GateVoided(unit.step, -1, NO_ITEM))
         return None
     if unit.asking is not None and unit.asking.decided is not None:  # a policy asked
-        policies = unit.asking.decided.policies
-        digest = guards.digest_of(draft.state, unit, unit.params, policies)
-        who = (incoming.by, incoming.role, incoming.comment)
+        digest = guards.digest_of(draft.state, unit, unit.params, unit.asking.decided.policies)
         draft.emit(PolicyGranted(unit.step, unit.item, *who, digest))
         return None
     comment = None if incoming.comment is None else incoming.comment.value
     result = draft.payload({"by": incoming.by, "comment": comment})
-    draft.emit(GateGranted(unit.step, incoming.by, incoming.role, incoming.comment, result))
+    draft.emit(GateGranted(unit.step, *who, result))
     if unit.guarded is not None:
         guards.bind(draft, unit)
     return None
@@ -96,7 +94,7 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     return None
 
 
-def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate] | Rejected:
+def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate | PolicyGate] | Rejected:
     """The open gate this person may decide about, or why not."""
     state = draft.state
     unit = state.named(incoming.step)
@@ -108,26 +106,20 @@ def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate] | Reject
     return barred(state, unit, gate, incoming) or (unit, gate)
 
 
-def gate_of(state: Instance, unit: Unit) -> Gate | None:
+def gate_of(state: Instance, unit: Unit) -> Gate | PolicyGate | None:
     """The gate that a unit is, or that a policy has put before it."""
-    asked = unit.asking.decided.gate if unit.asking and unit.asking.decided else None
-    if asked is None or unit.wait != "approval":
-        return state.plan.steps[unit.step].gate
-    return Gate(
-        role=asked.role,
-        quorum=asked.quorum,
-        not_by_requester=asked.not_by_requester,
-        expires_ms=asked.expires_ms,
-        on_reject="fail",
-    )
+    asked = unit.asking if unit.wait == "approval" else None
+    return asked.decided.gate if asked and asked.decided else state.plan.steps[unit.step].gate
 
 
-def role_of(unit: Unit, gate: Gate) -> RoleName | None:
+def role_of(unit: Unit, gate: Gate | PolicyGate) -> RoleName | None:
     """Who may decide: as it was reassigned, but for a policy, whose role nobody changes."""
     return gate.role if unit.asking is not None else unit.role or gate.role
 
 
-def barred(state: Instance, unit: Unit, gate: Gate, incoming: OfReview) -> Rejected | None:
+def barred(
+    state: Instance, unit: Unit, gate: Gate | PolicyGate, incoming: OfReview
+) -> Rejected | None:
     """Why this person may not decide about a gate, if they may not."""
     role = role_of(unit, gate)
     if role is not None and incoming.role != role:

@@ -64,8 +64,7 @@ class Instance:
         # Facts.
         self.turn = self.rules = 0
         self.now = TimeMs(0)
-        self.nonce = b""
-        self.by = ""
+        self.nonce, self.by = b"", ""
         self.slot = ""  # the key of the slots it needs one of, if any
         self.rate = ""  # the key of the rate its start counts for, if any
         self.granted = False  # it has its slot, and asks its rate
@@ -103,7 +102,7 @@ class Instance:
         self.earlier: dict[tuple[int, int], list[int]] = {}  # places of earlier runs, by unit
         self.fresh: list[int] = []  # steps not looked at yet in this turn; a heap
         self.open: dict[int, None] = {}  # places
-        self.asking: dict[int, None] = {}  # of units that wait for an answer of the policies
+        self.asking: dict[int, None] = {}  # those that wait for an answer of the policies
         self.attempts: Line = []  # ready for an executor; may hold some that left the line
         self.openings: Line = []  # ready, and no executor is needed
         self.reserved: dict[str, int] = {}  # by attempts that run

@@ -1,7 +1,7 @@
 """Reviews: what happens around a human's decision, and what an approval is bound to."""
 
 from hashlib import sha256
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import Digest, DurationMs, RoleName, StepName
@@ -53,7 +53,9 @@ class GateVoided(Record, frozen=True, tag="gate.voided", gc=False):
 
 
 class PolicyGate(Record, frozen=True, gc=False):
-    """Whom a policy asks to agree."""
+    """Whom a policy asks to agree; who refuses fails the step."""
+
+    on_reject: ClassVar = "fail"
 
     role: RoleName | None
     quorum: int

@@ -22,6 +22,7 @@ from pawlflow.kernel.units import (
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
+from pawlflow.model.reviews import PolicyGate
 from pawlflow.projections.alerts import Found, by_effect, unattended, ways_out
 from pawlflow.projections.budgets import budget_told, held_told
 from pawlflow.projections.decisions import decisions
@@ -229,7 +230,7 @@ def show_waiting(told: Told, unit: Unit) -> dict[str, Any]:
     }
 
 
-def gate_asked(told: Told, unit: Unit, gate: Gate) -> dict[str, Any]:
+def gate_asked(told: Told, unit: Unit, gate: Gate | PolicyGate) -> dict[str, Any]:
     """Whom a gate had asked before its time was up or somebody refused it."""
     role = role_of(unit, gate)
     votes = [vote.by for vote in unit.votes]

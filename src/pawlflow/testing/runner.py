@@ -48,6 +48,7 @@ from pawlflow.testing.compare import Mismatch, compare
 from pawlflow.testing.host import THEN_SCRIPT, Crash, Host, Planned
 from pawlflow.testing.journals import journal_of
 from pawlflow.testing.scenario import Action, Answer, Scenario
+from pawlflow.testing.scenario_policies import first_of_each
 from pawlflow.testing.stand_ins import STAND_IN as STAND_IN
 from pawlflow.testing.stand_ins import stand_ins as stand_ins
 
@@ -200,8 +201,7 @@ class Play:
             raise invalid(scenario, ("input", "workflow", "definition"), start.code, message, hint)
         for action in scenario.script:
             self.host.schedule(action.at_ms, THEN_SCRIPT, partial(self.perform, action))
-        first = {each.name: each for each in sorted(scenario.policies, key=lambda p: -p.version)}
-        for policy in first.values():
+        for policy in first_of_each(scenario.policies):
             made = requests.publish_policy(policy, TENANT, "scenario")
             self.host.deliver(requests.policies_cell(TENANT), made)
         for workflow in (*scenario.workflows, *stand_ins(scenario.workflows)):

@@ -42,3 +42,9 @@ def check_published(script: Iterable[Any], policies: tuple[Policy, ...], report:
                 f"policies are: {listing(names)}",
                 "put the document of kind: Policy beside the workflow",
             )
+
+
+def first_of_each(policies: Iterable[Policy]) -> tuple[Policy, ...]:
+    """What is in force when a scenario begins: of each name the lowest version."""
+    lowest = {each.name: each for each in sorted(policies, key=lambda each: -each.version)}
+    return tuple(lowest.values())
