@@ -32,6 +32,7 @@ spec:
 """
 # What an outside service would do: it remembers the key with the work, so a repeated call is none.
 WORKER = """\
+import asyncio
 import os
 import psycopg
 from pawlflow import step
@@ -40,9 +41,11 @@ CALLS = []
 
 @step(name="note")
 async def note(ctx, n):
-    if not CALLS:
-        CALLS.append(await psycopg.AsyncConnection.connect(os.environ["WORK"], autocommit=True))
-    await CALLS[0].execute(
+    if not CALLS:  # the first of hundreds that begin together
+        way = psycopg.AsyncConnection.connect(os.environ["WORK"], autocommit=True)
+        CALLS.append(asyncio.ensure_future(way))
+    db = await asyncio.shield(CALLS[0])
+    await db.execute(
         "INSERT INTO work (key, n, node) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
         (ctx.key, n, os.getpid()),
     )

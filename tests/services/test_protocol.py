@@ -80,6 +80,7 @@ def test_a_failure_is_undone_by_commands_that_look_the_same(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R111")
 def test_what_a_deleted_stream_held_is_sent_again(nats, flows):
     async def story():
         async with Service(nats.url) as service, engine(nats, flows) as pawl:
@@ -115,6 +116,7 @@ def test_another_engine_sends_again_what_was_in_flight(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R149")
 def test_what_nobody_asked_for_is_a_dead_letter(nats, flows):
     async def story():
         async with Service(nats.url) as service, engine(nats, flows) as pawl:
@@ -143,6 +145,7 @@ def test_what_nobody_asked_for_is_a_dead_letter(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R188")
 def test_questions(nats, flows):
     async def story():
         async with Service(nats.url) as service, engine(nats, flows):
@@ -176,9 +179,12 @@ def test_questions(nats, flows):
             ]
             assert steps["items"][0]["step_id"] == by_id["step_id"]
             known = await service.ask("workflow.v1.definitions.list", {})
-            assert [(each["name"], each["version"]) for each in known["items"]] == [
-                ("provision", 1)
-            ]
+            [mine] = known["items"]
+            assert (mine["name"], mine["version"]) == ("provision", 1)
+            party = {"name": "party", "kind": "run", "undo": True}
+            party |= {"command_subject": "refdata.v1.party.save"}
+            assert mine["steps"][0] == party | {"compensation_subject": "refdata.v1.party.delete"}
+            assert [each["undo"] for each in mine["steps"]] == [True, False]
             broken = await service.nc.request("workflow.v1.instances.list", b"[", timeout=10)
             assert json.loads(broken.data)["error"]["code"] == "nats.request"
 

@@ -35,6 +35,7 @@ def pawl_verb(db, *words):
     return json.loads(found.output)
 
 
+@pytest.mark.req("R36")
 def test_only_registered_keys_are_believed(nats, tmp_path, monkeypatch):
     monkeypatch.delenv("PAWL_NATS_UNSIGNED", raising=False)
     db = f"sqlite:///{tmp_path / 'pawl.db'}"

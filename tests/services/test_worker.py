@@ -93,6 +93,7 @@ def test_workers_keep_the_contract(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R146")
 def test_an_unreachable_engine_means_later(nats, flows):
     async def story():
         done = []

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.timeout(600)  # minutes of work, if the machine is busy
 GROUPS = 8
 SEEDS = 200
 MARKS = {  # places that faults alone lead to; a set of seeds that misses one is blind there
+    "ahead.taken_back",
     "cell.quarantined",
     "commit.fenced",
     "commit.full",

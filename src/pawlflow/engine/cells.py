@@ -5,7 +5,7 @@ what was written: the chain of its turns up to the head, and every payload again
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from pawlflow.definition.plan import Plan
@@ -104,17 +104,19 @@ class Hot:
         self.cells.clear()
         self.bytes = 0
 
-    def trim(self) -> None:
-        """Forget the least recently used until the bounds hold. Only between batches.
+    def trim(self, pinned: Collection[Address] = ()) -> None:
+        """Forget the least recently used until the bounds hold, but not what is pinned.
 
         Large ones stay as long as the bytes are within theirs: a topic of 100,000 waits, say.
         """
         spared = 0
         while len(self.cells) > self.cells_max or self.bytes > self.bytes_max > 0:
-            if len(self.cells) <= 1:
+            if len(self.cells) <= max(1, len(pinned)):
                 break
             address, live = self.cells.popitem(last=False)
-            if live.size > COSTLY_BYTES and self.bytes <= self.bytes_max and spared < SPARED_MAX:
+            if address in pinned:
+                self.cells[address] = live
+            elif live.size > COSTLY_BYTES and self.bytes <= self.bytes_max and spared < SPARED_MAX:
                 self.cells[address] = live
                 spared += 1
             else:

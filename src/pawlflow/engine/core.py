@@ -3,7 +3,7 @@
 `shard.py` is the loop over it; `stepping.py` and `outcomes.py` are its other rooms.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -60,8 +60,9 @@ class Core:
         self.reoffers = Reoffers()
         self.out: list[Action] = []
         self.staging: Staging | None = None  # the batch whose commit is under way
+        self.tips: dict[int, ShardHead] = {}  # where shards stand once that is durable
         self.unknowns = 0  # commits in a row whose outcome was unknown, and that were lost
-        self.making: Staging | None = None  # the batch being stepped: should that break, it is told
+        self.making: Staging | None = None  # the next batch: it is stepped while another commits
         self.loading: dict[Address, None] = {}
         self.held: set[int] = set()  # mail that is in the inbox, or on its way out of it
         self.mail_after = 0
@@ -80,6 +81,14 @@ class Core:
         self.stopped: Stopped | None = None
         self.gains = 0  # how often shards were gained
         self.asked: dict[str, int] = {}  # what is being read: how often they had been gained then
+
+    def tip(self, shard: int) -> ShardHead:
+        """Where a shard stands, what is being written included."""
+        return self.tips.get(shard) or self.heads[shard]
+
+    def unwritten(self) -> Mapping[Address, Live]:
+        """Cells that are ahead of what is durable, whatever becomes of the commit under way."""
+        return {} if self.making is None else self.making.touched
 
     def is_stale(self, what: str) -> bool:
         """Was this asked for before shards were gained? Then it says nothing about those."""
@@ -143,7 +152,7 @@ class Core:
 
     def delivers_at_once(self, address: Address) -> bool:
         """May a send be stepped in its own batch? Not if an older one may still be in the mail."""
-        unread = self.mail_waits or self.mail_reading
+        unread = self.mail_waits or self.mail_reading or (self.staging and self.staging.mail)
         return not unread and address in self.hot.cells and address not in self.inbox.waiting
 
     def poked(self) -> None:

@@ -5,6 +5,7 @@ from itertools import compress
 
 from pawlflow.engine.actions import Notify, Publish, Reply, Stopped
 from pawlflow.engine.core import Core
+from pawlflow.engine.marks import reached
 from pawlflow.engine.places import shard_of, shard_of_address
 from pawlflow.engine.staging import Staging
 from pawlflow.engine.timers import NOTHING_READ
@@ -16,10 +17,12 @@ from pawlflow.store.port import ShardHead
 
 def committed(core: Core, staging: Staging, now: TimeMs) -> None:
     """The batch is durable: everything that waited for it may be seen now."""
-    for moved in staging.new_heads():
+    for moved in core.tips.values():
         owned = core.heads.get(moved.shard)
         if owned is not None and owned.epoch == moved.epoch:
             core.heads[moved.shard] = moved
+    core.tips = {}
+    ahead = core.unwritten()
     core.full_until = None
     core.unknowns = 0
     core.plans.add(staging.definitions)
@@ -29,7 +32,8 @@ def committed(core: Core, staging: Staging, now: TimeMs) -> None:
         address = (head.cell.tenant, head.cell.key)
         core.deadlines.note(head)
         core.reoffers.heard(address, now, calls=0 if head.quarantined else head.calls)
-        if head.closed_at is not None and address not in core.inbox.waiting:
+        idle = address not in core.inbox.waiting and address not in ahead
+        if head.closed_at is not None and idle:
             core.hot.drop(address)  # nothing more will happen to it
     core.held.difference_update(taken.id for taken in staging.taken)
     core.mail_waits = core.mail_waits or bool(staging.mail)
@@ -43,8 +47,8 @@ def committed(core: Core, staging: Staging, now: TimeMs) -> None:
     reply(core, staging)
     if staging.committed:
         core.out.append(Notify(tuple(staging.committed)))
-    core.hot.trim()
-    if core.buggify("cache.evict"):
+    core.hot.trim(ahead)
+    if not ahead and core.buggify("cache.evict"):
         core.hot.clear()
 
 
@@ -56,8 +60,21 @@ def reply(core: Core, staging: Staging) -> None:
 
 
 def try_again(core: Core, staging: Staging) -> None:
-    """Nothing was written: forget every cell the batch touched, and offer its inputs again."""
-    core.staging = None
+    """Nothing was written: all is as it was before the batch."""
+    core.staging, core.tips = None, {}
+    take_back(core, staging)
+
+
+def unmake(core: Core) -> None:
+    """What was stepped on top of a commit that failed, or of shards that went, is taken back."""
+    making, core.making = core.making, None
+    if making is not None:
+        reached("ahead.taken_back")
+        take_back(core, making)
+
+
+def take_back(core: Core, staging: Staging) -> None:
+    """Forget every cell that a batch touched, and offer its inputs again."""
     forget(core, staging)
     core.unreadable += staging.unreadable
     for offer in reversed(staging.offers):
@@ -77,9 +94,11 @@ def forget(core: Core, staging: Staging) -> None:
 
 def lose(core: Core, shards: Sequence[int], why: str) -> None:
     """Other nodes own these shards: say nothing more about them."""
-    gone = {shard for shard in shards if core.heads.pop(shard, None) is not None}
-    if not gone:
+    if core.heads.keys().isdisjoint(shards):
         return
+    unmake(core)
+    gone = {shard for shard in shards if core.heads.pop(shard, None) is not None}
+    core.tips = {shard: head for shard, head in core.tips.items() if shard not in gone}
     for address in [a for a, live in core.hot.cells.items() if live.shard in gone]:
         core.hot.drop(address)
     for address in [a for a in core.silent if shard_of_address(a) in gone]:

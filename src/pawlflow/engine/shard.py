@@ -1,9 +1,9 @@
 """The shard core: inputs in, actions out. It does no I/O, knows no thread and no clock of its own.
 
 Drain what waits, step each input, append, and only then publish, reply and acknowledge. There is no
-batching timer: while a commit is under way the next batch gathers. All owned shards share a commit,
-each with a frame of its own. The drivers for SQLite and memory and the fault simulator run this
-same code.
+batching timer: while a commit is under way the next batch is stepped on top of it, and taken back
+should it fail. All owned shards share a commit, each with a frame of its own. The drivers and the
+fault simulator run this same code.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from pawlflow.engine.fair import Offer
 from pawlflow.engine.marks import reached
 from pawlflow.engine.places import offer_of, shard_of, shard_of_address
 from pawlflow.engine.staging import Staging
-from pawlflow.engine.stepping import step_offer
+from pawlflow.engine.stepping import FOR_SHARDS, step_offer
 from pawlflow.engine.timers import PAGE
 from pawlflow.kernel.draft import Rejected, open_intents
 from pawlflow.model.codec import CodecError
@@ -40,6 +40,7 @@ from pawlflow.store.port import (
     Taken,
 )
 
+AHEAD_MS: Final = 50  # of journal time that a batch is stepped in while another commits
 START_EVERY: Final = 8  # turns, one is for a beginning, when there is more to go on with
 SHARED_S: Final = 0.003  # of stepping, while tenants meet: nobody waits long behind another
 SHARED_MS: Final = 1_000  # since they met last
@@ -57,17 +58,20 @@ class Shards(Core):
 
     def work(self, now: TimeMs) -> list[act.Action]:
         """Everything that can be done now. An empty list: nothing, until `next_wake`."""
-        if self.stopped is None and self.staging is None:
-            self.fire(now)
-            self.offer_again(now)
-            self.stage(now)
         if self.stopped is None:
+            if self.making is None:
+                self.fire(now)
+            if self.staging is None:
+                self.offer_again(now)
+            self.stage(now)
             self.ask()
         out, self.out = self.out, []
         return out
 
     def next_wake(self) -> TimeMs | None:
-        """When there will be something to do even if nothing comes in."""
+        """When there will be something to do even if nothing comes in; not before an answer."""
+        if self.staging is not None:
+            return None
         times = [self.deadlines.next_at(), self.reoffers.next_at(), self.full_until]
         return TimeMs(min((at for at in times if at is not None), default=0)) or None
 
@@ -77,38 +81,61 @@ class Shards(Core):
             self.put(Offer(CellId(tenant, WorkflowName(""), key), Tick()))
 
     def stage(self, now: TimeMs) -> None:
-        """Step what waits, within the limits of a batch, and ask for its commit."""
+        """Step what waits into the next batch; its commit begins when no other is under way."""
         if self.full_until is not None:
             if self.full_until - FULL_RETRY_MS <= now < self.full_until:  # a clock may be set back
                 return
             self.full_until = None  # perhaps there is room again: the next commit will tell
-        staging = self.making = Staging()
+        staging = self.making = self.making or Staging(now)
+        self.refuse_unreadable(staging)
+        if 0 <= now - staging.now <= AHEAD_MS:
+            self.fill(staging, now)
+        self.plans.look_again()
+        if self.staging is None:
+            self.commit(staging)
+        elif not staging.offers and not staging.unreadable:
+            self.making = None
+
+    def refuse_unreadable(self, staging: Staging) -> None:
+        """Mail that is no input has its answer too."""
         for shard, taken in self.unreadable:
             if shard not in self.heads:
                 self.held.discard(taken.id)
             else:
-                staging.shard(self.heads[shard], now)
+                staging.shard(self.tip(shard), staging.now)
                 staging.unreadable.append((shard, taken))
                 staging.taken.append(taken)
         self.unreadable = []
+
+    def fill(self, staging: Staging, now: TimeMs) -> None:
+        """Step what waits, within the limits of a batch."""
         limits = self.limits
         turns = 1 if self.buggify("flush.split") else limits.turns
-        until = self.clock.stopwatch() + self.share(now)
+        began = at = self.clock.stopwatch()
+        until = began + self.share(now) - staging.took
         while staging.turns < turns and staging.bytes < limits.bytes:
+            if at > until and staging.answers_something():
+                break
             offer = self.next_offer(staging, turns)
             if offer is None:
                 break
-            step_offer(self, staging, offer, now)
-            if self.clock.stopwatch() > until and staging.answers_something():
+            if self.staging is not None and type(offer.input) in FOR_SHARDS:
+                self.inbox.put(offer, hot=True, front=True)  # it looks at what is durable
                 break
+            step_offer(self, staging, offer)
+            at = self.clock.stopwatch()
+        staging.took += at - began
+
+    def commit(self, staging: Staging) -> None:
+        """Ask for a batch to be made durable, if there is anything in it."""
         staging.mail_leftovers()
-        self.plans.look_again()
         self.making = None
         if staging.answers_something():
             owned = [self.heads[shard] for shard in staging.fenced]
             self.staging = staging
             self.began = self.clock.stopwatch()
             self.out.append(act.Append(staging.seal(self.clock.entropy(), owned)))
+            self.tips = {head.shard: head for head in staging.new_heads()}
 
     def next_offer(self, staging: Staging, turns: int) -> Offer | None:
         """What a turn of this batch sent goes first, then what goes on, then what begins."""
@@ -144,8 +171,9 @@ class Shards(Core):
         if not self.loading:
             silent = (each for each in islice(self.silent, LOADS_MAX) if each not in self.hot)
             cells = list(dict.fromkeys([*self.inbox.cold.pick(LOADS_MAX), *silent]))
-            if self.staging is not None:  # what is being written cannot be read yet
-                cells = [each for each in cells if each not in self.staging.touched]
+            for batch in (self.staging, self.making):  # what is not written cannot be read yet
+                if batch is not None and batch.touched:
+                    cells = [each for each in cells if each not in batch.touched]
         if cells:
             self.loading = dict.fromkeys(cells)
             self.asked["cells"] = self.gains
@@ -167,13 +195,15 @@ class Shards(Core):
             self.out.append(act.ReadInFlight(shards, self.recover_after, RECOVERY_PAGE))
 
     def offer_again(self, now: TimeMs) -> None:
-        """Publish the open calls of silent cells once more. What is live now is durable."""
+        """Publish the open calls of silent cells once more, of what is durable."""
         for address in self.reoffers.take_silent(now):
             self.silent[address] = None
         if self.reoffers.sweep_at is not None and self.reoffers.sweep_at <= now:
             self.reoffers.sweep_at = None
             self.recover_after, self.recovered = 0, dict.fromkeys(self.heads)
-        for address in [each for each in islice(self.silent, LOADS_MAX) if each in self.hot]:
+        ahead = self.unwritten()
+        silent = (each for each in islice(self.silent, LOADS_MAX) if each not in ahead)
+        for address in [each for each in silent if each in self.hot]:
             del self.silent[address]
             live = self.hot.get(address)
             if live is None or live.cell is None or (live.head and live.head.quarantined):
@@ -235,6 +265,8 @@ class Shards(Core):
         staging = self.staging
         assert staging is not None
         self.took = self.clock.stopwatch() - self.began
+        if error is not None:
+            outcomes.unmake(self)
         match error:
             case None:
                 self.staging = None
@@ -256,6 +288,7 @@ class Shards(Core):
         """Was the batch of unknown outcome applied? Neither is assumed: its id says so."""
         staging = self.staging
         assert staging is not None
+        outcomes.unmake(self)
         mine = self.heads
         moved = [h.shard for h in heads if h.shard not in mine or h.epoch != mine[h.shard].epoch]
         applied = [head.batch == staging.id for head in heads if head.shard not in moved]

@@ -53,7 +53,9 @@ class Staged(msgspec.Struct):
 class Staging:
     """All that the next commit will hold, and what is to happen once it is durable."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: TimeMs) -> None:
+        self.now = now  # of all its turns: it may be stepped in several goes
+        self.took = 0.0  # so long
         self.shards: dict[int, Staged] = {}
         self.offers: list[Offer] = []  # what it answers, to be tried again should it fail
         self.outcomes: list[tuple[Offer, Accepted | Rejected]] = []

@@ -17,7 +17,7 @@ from pawlflow.engine.system.telling import tell_batch
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped, new_cell, step
-from pawlflow.model.ids import CellId, InstanceId, TimeMs
+from pawlflow.model.ids import CellId, InstanceId
 from pawlflow.model.inputs import StartInstance, Tick
 from pawlflow.model.journal import Stamps
 from pawlflow.model.operate import DiscardInput, RedriveInput, RemoveInstance
@@ -30,7 +30,7 @@ CHANCE: Final = (StartInstance, EmitEvent)  # inputs whose turns need entropy
 FOR_SHARDS: Final = frozenset({RedriveInput, DiscardInput, SettleReview, RemoveInstance})
 
 
-def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
+def step_offer(core: Core, staging: Staging, offer: Offer) -> None:
     """Step an offer and stage what follows."""
     live = core.hot.get(offer.address)
     incoming = offer.input
@@ -43,7 +43,7 @@ def step_offer(core: Core, staging: Staging, offer: Offer, now: TimeMs) -> None:
         return
     if not offer.sent:
         staging.offers.append(offer)
-    staged = staging.shard(core.heads[live.shard], now)
+    staged = staging.shard(core.tip(live.shard), staging.now)
     outcome = decide_offer(core, staging, staged, live, offer)
     if isinstance(outcome, Rejected):
         refuse(staging, staged, live, offer, outcome)

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from pawlflow.bus.port import Bus, Message
+from pawlflow.definition.plan import StepPlan, plan_of
 from pawlflow.driving import InlineDriver
 from pawlflow.effects.headers import uuid_text
 from pawlflow.kernel.state import Instance, has_keys, key_of
@@ -183,11 +184,18 @@ class Questions:
         return {"instance_id": cell.key, "items": items}
 
     async def definitions(self, asked: Asked, tenant: Tenant) -> Any:
-        """Every workflow by name and version."""
+        """Every workflow by name and version, with its steps and what they ask of whom."""
         del asked
-        found = self.engine.reader.published(tenant)
+        reader = self.engine.reader
+        found = reader.published(tenant)
+        texts = reader.definitions([each.definition for each in found])
         items = [
-            {"name": each.name, "version": each.version, "definition_hash": each.definition.hex()}
+            {
+                "name": each.name,
+                "version": each.version,
+                "definition_hash": each.definition.hex(),
+                "steps": [step_told(step) for step in plan_of(texts[each.definition]).steps],
+            }
             for each in found
         ]
         return {"items": items}
@@ -287,4 +295,15 @@ def told(outcome: str | None, unit: Unit | None, failure: Failure | None) -> dic
         "result_json": msgspec.json.encode(result).decode() if done else None,
         "error_message": failure.message if failure is not None and not done else None,
         "failure_class": failure.kind if failure is not None and not done else None,
+    }
+
+
+def step_told(step: StepPlan) -> dict[str, Any]:
+    """A step of a definition: what it asks for, and whether there is a way back."""
+    return {
+        "name": step.name,
+        "kind": step.kind,
+        "command_subject": step.target if step.attempted else None,
+        "compensation_subject": None if step.undo is None else step.undo.target,
+        "undo": step.undo is not None,
     }

@@ -200,7 +200,7 @@ def put_aside_nowhere() -> list[Change]:
 
 def cache_without_bound() -> list[Change]:
     """The least recently used cell stays."""
-    return [(cells.Hot, "trim", lambda _: None)]
+    return [(cells.Hot, "trim", lambda *_: None)]
 
 
 def snapshot_of_next_turn() -> list[Change]:
@@ -269,7 +269,48 @@ def queue_without_bound() -> list[Change]:
     return [(Shards, "refuses", lambda *_: None)]
 
 
+def ahead_kept() -> list[Change]:
+    """What was stepped ahead of a commit that found no room is committed all the same."""
+    old = Shards.appended
+
+    def appended(self: Shards, error: Any, now: Any) -> None:
+        kept = self.making
+        if kept is None or not isinstance(error, StoreFullError):
+            old(self, error, now)
+            return
+        self.making = None
+        old(self, error, now)
+        self.making = kept
+
+    return [(Shards, "appended", appended)]
+
+
+def ahead_offered() -> list[Change]:
+    """Calls of turns that were stepped ahead are let out when silent ones are offered again."""
+    old = Shards.offer_again
+
+    def offer_again(self: Shards, now: Any) -> None:
+        making, self.making = self.making, None
+        old(self, now)
+        self.making = making
+
+    return [(Shards, "offer_again", offer_again)]
+
+
+def ahead_overtakes() -> list[Change]:
+    """A send that is stepped ahead overtakes the mail of the commit under way."""
+
+    def delivers_at_once(self: Shards, address: Any) -> bool:
+        unread = self.mail_waits or self.mail_reading
+        return not unread and address in self.hot.cells and address not in self.inbox.waiting
+
+    return [(Shards, "delivers_at_once", delivers_at_once)]
+
+
 ENGINE_BUGS: Final = (
+    ("ahead-kept", "turns on top of what was never written", ahead_kept),
+    ("ahead-offered", "calls leave before their turn is durable", ahead_offered),
+    ("ahead-overtakes", "a send ahead overtakes one being written", ahead_overtakes),
     ("publish-before-flush", "effects leave before the commit", publish_before_flush),
     ("reply-before-flush", "callers are told before the commit", reply_before_flush),
     ("no-ops-unfenced", "refusals are acknowledged without a fence", no_ops_unfenced),
