@@ -56,6 +56,15 @@ class PolicyPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     resource: Bound | None
     about: dict[str, Any]  # what is known of the step beforehand
 
+    def request(self, principal: tuple[str, str], resource: Any, known: dict[str, Any]) -> Any:
+        """Who would do what to what, and all that is known about it."""
+        return {
+            "action": self.action,
+            "principal": {"type": principal[0], "id": principal[1]},
+            "resource": resource,
+            "context": self.about | known,
+        }
+
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One step, ready to be decided about."""

@@ -6,6 +6,7 @@ Cedar denies by default, and a forbid beats every permit. A forbid that carries
 
 from collections.abc import Sequence
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Final
 
 from pawlflow.definition.express.template import is_secret
@@ -170,6 +171,8 @@ def is_said(value: Any) -> bool:
 
 def cedar_decimal(value: float, where: str) -> Any:
     """A number with a point; a whole one is a whole number."""
+    if not isfinite(value):
+        raise PawlError("policy.request", f"{where} is no number that Cedar has")
     if value == int(value) and -LONG_MAX <= value < LONG_MAX:
         return int(value)
     exact = Decimal(repr(value))

@@ -14,7 +14,7 @@ import msgspec
 TOKEN: Final = re.compile(
     r'"(?:\\.|[^"\\])*"|//[^\n]*|[A-Za-z_]\w*|\d+|::|==|!=|<=|>=|&&|\|\||\?\w+|\S', re.DOTALL
 )
-QUOTED: Final = re.compile(r"`([^`]+)`|: ([A-Za-z_]\w*)$|: @(\w+)$")
+QUOTED: Final = re.compile(r"`([^`]+)`|'([^']+)'|: @?([^\s@]+)$")
 EARLY: Final = "unexpected end of input"
 
 
@@ -60,13 +60,15 @@ def offset_in(policy: str, words: str, judge: Callable[[str], str]) -> int:
     tokens = tokens_of(policy)
     if words == EARLY:
         return tokens[-1][1] - 1
+    if "number too large" in words:
+        return max(tokens, key=lambda each: (policy[each[0]].isdigit(), each[1] - each[0]))[0]
     last = len(tokens) - 1
     wrong = bisect_left(tokens, 1, key=lambda each: int(judge(policy[: each[1]]) != EARLY))
     if wrong < last or words.startswith(("unexpected token", "invalid token")):
-        return tokens[min(wrong, last)][0]
+        named = "".join(next(iter(QUOTED.findall(words)), ()))
+        before = [at for at, end in tokens[: wrong + 1] if policy[at:end] == named]
+        return before[-1] if before else tokens[min(wrong, last)][0]
     # It can be read to its end, and means nothing: what the words name is looked for.
-    if "number too large" in words:
-        return max(tokens, key=lambda each: (policy[each[0]].isdigit(), each[1] - each[0]))[0]
     for named in reversed([next(filter(None, found)) for found in QUOTED.findall(words)]):
         if words.startswith("duplicate annotation"):
             return policy.rfind(f"@{named}")

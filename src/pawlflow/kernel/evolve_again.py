@@ -6,8 +6,6 @@ undone like everything else, should it come to that.
 
 from heapq import heappush
 
-import msgspec
-
 from pawlflow.kernel.counters import enqueue, line_up, move, set_until, stand, unheld
 from pawlflow.kernel.state import Instance, has_keys, key_of, make_key
 from pawlflow.kernel.units import (
@@ -19,7 +17,6 @@ from pawlflow.kernel.units import (
     UNDO_PENDING,
     Asking,
     Unit,
-    Vote,
 )
 from pawlflow.model import reviews as ev
 from pawlflow.model.failure import Failure
@@ -164,17 +161,8 @@ def on_asked(state: Instance, event: ev.PolicyAsked) -> None:
 def on_decided(state: Instance, event: ev.PolicyDecided) -> None:
     unit = state.at(event.step, event.item)
     assert unit.asking is not None, "only what was asked is answered"
-    state.asking.pop(unit.place, None)
-    cleared = state.now if event.clears else None
-    unit.asking = msgspec.structs.replace(unit.asking, decided=event, cleared=cleared)
+    del state.asking[unit.place]
+    unit.asking.decided = event
     if event.clears:
-        unit.order = unit.asking.order
+        unit.asking.cleared, unit.order, unit.wait = state.now, unit.asking.order, None
         stand(state, unit)
-
-
-def on_policy_granted(state: Instance, event: ev.PolicyGranted) -> None:
-    unit = state.at(event.step, event.item)
-    assert unit.asking is not None, "only what was asked is agreed to"
-    unit.votes = (*unit.votes, Vote(event.by, event.role))
-    unit.asking = msgspec.structs.replace(unit.asking, granted=event.digest)
-    line_up(state, unit, READY)

@@ -19,7 +19,9 @@ from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, RoleName, TimeMs
 from pawlflow.model.inputs import Approve, ClaimReview, Reject
 from pawlflow.model.payload import Payload
-from pawlflow.model.reviews import GateVoided, OfReview, PolicyGate, PolicyGranted
+from pawlflow.model.reviews import GateVoided, OfReview, PolicyGate
+
+AnyGate = Gate | PolicyGate
 
 
 def open_gate(draft: Draft, unit: Unit, until: TimeMs | None) -> None:
@@ -56,13 +58,11 @@ def approve(draft: Draft, incoming: Approve) -> Rejected | None:
         if stale:  # they agreed to what they saw, and that is not what would happen
             draft.emit(GateVoided(unit.step, -1, NO_ITEM))
         return None
-    if unit.asking is not None and unit.asking.decided is not None:  # a policy asked
-        digest = guards.digest_of(draft.state, unit, unit.params, unit.asking.decided.policies)
-        draft.emit(PolicyGranted(unit.step, unit.item, *who, digest))
-        return None
     comment = None if incoming.comment is None else incoming.comment.value
     result = draft.payload({"by": incoming.by, "comment": comment})
-    draft.emit(GateGranted(unit.step, *who, result))
+    asked = unit.asking.decided if unit.asking is not None else None
+    bound = asked and guards.digest_of(draft.state, unit, unit.params, asked.policies)
+    draft.emit(GateGranted(unit.step, *who, result, unit.item, bound or b""))
     if unit.guarded is not None:
         guards.bind(draft, unit)
     return None
@@ -94,7 +94,7 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     return None
 
 
-def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate | PolicyGate] | Rejected:
+def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, AnyGate] | Rejected:
     """The open gate this person may decide about, or why not."""
     state = draft.state
     unit = state.named(incoming.step)
@@ -106,20 +106,18 @@ def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate | PolicyG
     return barred(state, unit, gate, incoming) or (unit, gate)
 
 
-def gate_of(state: Instance, unit: Unit) -> Gate | PolicyGate | None:
+def gate_of(state: Instance, unit: Unit) -> AnyGate | None:
     """The gate that a unit is, or that a policy has put before it."""
     asked = unit.asking if unit.wait == "approval" else None
     return asked.decided.gate if asked and asked.decided else state.plan.steps[unit.step].gate
 
 
-def role_of(unit: Unit, gate: Gate | PolicyGate) -> RoleName | None:
+def role_of(unit: Unit, gate: AnyGate) -> RoleName | None:
     """Who may decide: as it was reassigned, but for a policy, whose role nobody changes."""
     return gate.role if unit.asking is not None else unit.role or gate.role
 
 
-def barred(
-    state: Instance, unit: Unit, gate: Gate | PolicyGate, incoming: OfReview
-) -> Rejected | None:
+def barred(state: Instance, unit: Unit, gate: AnyGate, incoming: OfReview) -> Rejected | None:
     """Why this person may not decide about a gate, if they may not."""
     role = role_of(unit, gate)
     if role is not None and incoming.role != role:

@@ -18,7 +18,6 @@ from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.payload import Payload, fits
 from pawlflow.model.reviews import (
-    NO_POLICY,
     ApprovalParts,
     GateBound,
     GateVoided,
@@ -50,14 +49,12 @@ def agrees(state: Instance, gate: Unit, unit: Unit) -> bool:
     return digests.get(state.name_of(unit)) == digest_of(state, unit, unit.params)
 
 
-def digest_of(
-    state: Instance, unit: Unit, params: Payload | None, policies: bytes = NO_POLICY
-) -> bytes:
+def digest_of(state: Instance, unit: Unit, params: Payload | None, policy: bytes = b"") -> bytes:
     """What an approval of this call is bound to."""
     plan = state.plan.steps[unit.step]
     place = (plan.name, unit.item, unit.round)
-    parts = ApprovalParts(plan.target, params, *place, state.plan.definition, policies)
-    return approval_digest(parts)
+    asked = (plan.target, params, *place, state.plan.definition, policy)
+    return approval_digest(ApprovalParts(*asked))
 
 
 def bind(draft: Draft, gate: Unit) -> None:

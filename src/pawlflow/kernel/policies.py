@@ -72,14 +72,8 @@ def request_of(draft: Draft, unit: Unit, policy: PolicyPlan) -> Payload | Failur
         "requester": state.by,
     }
     known |= {"attempt": unit.attempt + 1, "round": unit.round, "item": extra.get("index")}
-    params = None if unit.params is None else unit.params.value
-    asked = {
-        "action": policy.action,
-        "principal": {"type": who[0], "id": who[1]},
-        "resource": resource,
-        "context": policy.about | known | {"params": params},
-    }
-    return evaluate_payload(draft, None, default=asked)
+    known |= {"params": unit.params.value if unit.params else None}
+    return evaluate_payload(draft, None, default=policy.request(who, resource, known))
 
 
 def receive_answer(draft: Draft, unit: Unit, incoming: Receipt) -> bool:

@@ -38,24 +38,14 @@ class Instance:
     """A workflow instance: facts first, then what follows from them."""
 
     __slots__ = (
-        *(
-            "asked",
-            "asking",
-            "attempts",
-            "by",
-            "cell",
-            "closed",
-            "closing",
-            "compensating",
-            "counts",
-        ),
+        *("asked", "attempts", "by", "cell", "closed", "closing", "compensating", "counts"),
         *("created", "deadlines", "do_keys", "done", "doomed", "earlier", "fans", "filling"),
         *("fresh", "granted", "held", "input", "items", "keys", "limits", "listened", "listening"),
         *("loosened", "nonce", "now", "open", "openings", "order", "outcome", "output", "parent"),
         *("paused", "places", "plan", "queued", "rate", "remaining", "reserved", "rollback"),
         *("rules", "search", "signals", "signals_seen", "slot", "spent", "start_at", "started"),
         *("turn", "undo_keys", "undo_list", "undoing", "undone_failed", "units", "values", "waits"),
-        "warned",
+        *("warned", "asking"),
     )
 
     def __init__(self, cell: CellId, plan: Plan) -> None:  # noqa: PLR0915  # all that is known

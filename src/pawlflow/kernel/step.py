@@ -53,12 +53,10 @@ def new_cell(cell: CellId, plan: Plan | None) -> Cell:
     return Cell(state, instance_genesis(cell))
 
 
-def step(
-    cell: Cell, incoming: Input, stamps: Stamps, rules: int | None = None
-) -> Stepped | Rejected:
+def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = 0) -> Stepped | Rejected:
     """Decide one input. If this raises, the live cell is spoilt: drop it and read it again.
 
-    `rules` (None: those of this version) matter only for the first turn; after that an instance is
+    `rules` (0: those of this version) matter only for the first turn; after that an instance is
     decided by its own. A system cell lives for ever: each of its turns is decided by those given.
     """
     state = cell.state

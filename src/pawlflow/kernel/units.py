@@ -59,7 +59,7 @@ class Vote(Record, frozen=True, gc=False):
     role: RoleName | None
 
 
-class Asking(Record, frozen=True, gc=False):
+class Asking(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """What policies were asked about a unit, and how they answered."""
 
     number: int  # how often it was asked

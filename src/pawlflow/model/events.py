@@ -164,6 +164,8 @@ class GateGranted(OfGate, frozen=True, tag="gate.granted", gc=False):
     """The last approval needed; the gate is open."""
 
     result: Payload
+    item: int = NO_ITEM  # of the step, where a policy asked for it
+    digest: bytes = b""  # then: of what was agreed to
 
 
 class GateRejected(OfGate, frozen=True, tag="gate.rejected", gc=False):

@@ -81,19 +81,8 @@ class PolicyDecided(OfUnit, frozen=True, tag="policy.decided", gc=False):
     gate: PolicyGate | None = None
 
 
-class PolicyGranted(OfUnit, frozen=True, tag="policy.granted", gc=False):
-    """Those whom a policy asked have agreed, to exactly this."""
-
-    by: str
-    role: RoleName | None
-    comment: Payload | None
-    digest: bytes
-
-
-PolicyEvent = PolicyAsked | PolicyDecided | PolicyGranted
-ReviewEvent = (
-    StepReopened | FanFixed | StepBarred | StepRaised | GateBound | GateVoided | PolicyEvent
-)
+GateEvent = StepReopened | FanFixed | StepBarred | StepRaised | GateBound | GateVoided
+ReviewEvent = GateEvent | PolicyAsked | PolicyDecided
 
 
 class OfReview(Record, frozen=True):

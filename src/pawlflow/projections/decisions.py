@@ -15,7 +15,6 @@ VERBS: dict[type, str] = {
     ev.GateRejected: "rejected",
     ev.ReviewClaimed: "claimed",
     budgets.BudgetRaised: "raised",
-    reviews.PolicyGranted: "approved",
     reviews.GateVoided: "voided",  # by nobody: what was asked about has changed
 }
 HOW = {"resume": "resumed", "retry": "retried", "reassign": "reassigned"}

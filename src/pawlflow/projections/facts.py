@@ -326,16 +326,14 @@ SENTENCES: Final[dict[type, Sentence]] = {
     ev.LateSuccess: late,
     ev.GateVoted: lambda s, e: f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}",
     ev.GateGranted: lambda s, e: (
-        f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}, which opened it"
+        f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}, "
+        f"{'as a policy asks' if e.digest else 'which opened it'}"
     ),
     ev.GateRejected: lambda s, e: f"{person(e)} rejected {name_of(s, e)}{remark(e.comment)}",
     ev.ReviewClaimed: lambda s, e: f"{person(e)} claimed {name_of(s, e)}{remark(e.comment)}",
     **AGAIN,
     reviews.PolicyAsked: "",
     reviews.PolicyDecided: lambda s, e: decided_text(name_of(s, e), e),
-    reviews.PolicyGranted: lambda s, e: (
-        f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}, as the policy asks"
-    ),
     ev.SignalReceived: "",
     ev.SignalTaken: "",
     ev.EventDelivered: delivered,

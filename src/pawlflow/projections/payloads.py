@@ -60,7 +60,7 @@ def is_gone(value: Any) -> bool:
 
 def says_something(name: str, value: Any) -> bool:
     """Leave out what is absent: no value, no item, a count or a list of nothing."""
-    if name in COUNTS or isinstance(value, tuple):
+    if name in COUNTS or isinstance(value, tuple | bytes):
         return bool(value)
     return value is not None and (name not in PLACES or value >= 0)
 
@@ -107,19 +107,10 @@ def added(state: Instance, event: ev.Event, stopping: ev.InstanceStopping | None
             return added_escalation(state, state.at(step, item))
         case ev.CompensationStarted() | ev.InstanceFailed() | ev.InstanceCancelled():
             return added_end(state, event, stopping)
-        case reviews.PolicyGranted() | reviews.PolicyDecided():
-            return added_policy(state, event)
+        case reviews.PolicyDecided(step=step, item=item):
+            return decision_told(state.at(step, item))
         case _:
             return {}
-
-
-def added_policy(
-    state: Instance, event: reviews.PolicyGranted | reviews.PolicyDecided
-) -> dict[str, Any]:
-    """What the policies decided, and by what; of those who agreed, as a gate says it."""
-    if isinstance(event, reviews.PolicyDecided):
-        return decision_told(state.at(event.step, event.item))
-    return {"result": {"by": event.by, "comment": value_of(event.comment)}}
 
 
 def called(asked: StepPlan | UndoPlan | None) -> dict[str, Any]:

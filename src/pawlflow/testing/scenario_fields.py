@@ -35,7 +35,7 @@ from pawlflow.testing.vocabulary import (
     EVENTS,
     FAILURE_CLASSES,
     INSTANCE_STATES,
-    LENSES,
+    LENS_TABLE,
     ROLLBACKS,
     STEP_STATES,
     UNDO_STATES,
@@ -301,13 +301,6 @@ def read_action(node: Node, report: Report, _: str) -> Any:
 
 
 COUNT = integer(0)
-LENS_TABLE = Table(
-    "lens",
-    {
-        name: Field(name, choice(*states), f"the state as {name} names it")
-        for name, states in LENSES.items()
-    },
-)
 
 
 def read_params(node: Node, report: Report, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from typing import Final, get_args
 
+from pawlflow.definition.fields import Field, Table, choice
 from pawlflow.kernel.summary import InstanceState
 from pawlflow.kernel.units import STATUS_NAMES
 from pawlflow.model.events import Rollback
@@ -26,4 +27,11 @@ EVENTS: Final = (
     *("UsageRecorded", "UsageRolledUp", "QuotaExceeded", "AuditExported"),
     *("ProcessStateProjected", "BlueprintValidated", "BlueprintValidationFailed"),
     *("DependencyResolved", "DependencyCycleDetected", "WorkflowReplayCompleted"),
+)
+LENS_TABLE = Table(
+    "lens",
+    {
+        name: Field(name, choice(*states), f"the state as {name} names it")
+        for name, states in LENSES.items()
+    },
 )
