@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pawlflow.definition.shape import Policy
 from pawlflow.govern.cedar import policy_set, set_hash, troubles_in
-from pawlflow.govern.places import spans_of
+from pawlflow.govern.places import place_of_error, spans_of
 from pawlflow.model.reviews import NO_POLICY
 from pawlflow.model.trouble import PawlError
 
@@ -72,6 +72,15 @@ def test_each_mistake_is_found_where_it_is(marked, code, words):
     assert (first.offset, first.code) == (marked.index("§"), code)
     assert words in first.message
     assert first.hint
+
+
+def test_words_that_name_nothing_of_the_text_point_to_its_beginning():
+    """Whatever the parser says: there is always a place."""
+    assert place_of_error("a; b;", "odd", lambda _: "").offset == 0
+    assert (
+        place_of_error("a; b c;", "odd", lambda text: "no `d`" if "b c;" in text else "").offset
+        == 3
+    )
 
 
 def test_a_sound_text_has_no_trouble():
