@@ -180,6 +180,10 @@ UUID: Final[Schema] = {
 }
 
 
+RULES: Final[Schema] = {
+    "type": "array",
+    "items": {"type": "object", "required": ["policy", "version", "id"]},
+}
 HEX: Final[Schema] = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
 
 
@@ -264,7 +268,7 @@ MEMBERS: Final[dict[str, tuple[str, Schema]]] = {
     "output": ("what the workflow gave", {}),
     "parent": ("the instance that waits for this one", KIN),
     "params": ("what it is called with, for this round", {}),
-    "policies": ("the policies that decided: document, version and id", {"type": "array"}),
+    "policies": ("the policies that decided: document, version and id", RULES),
     "policy_hash": ("of all policies in force; empty for none", HEX),
     "quorum": ("how many approvals are needed", COUNT),
     "reason": (
