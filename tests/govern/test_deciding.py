@@ -72,7 +72,7 @@ def test_several_that_ask_the_same_role_ask_together():
     """The most people, the shortest time, and whoever bars the requester is heard."""
     said = asked((ALL, ASK, MORE), PROD, params={"to": "bob"})
 
-    assert said["gate"] == ["Boss", 2, 3_600_000, True]
+    assert said["gate"] == ["Boss", 2, 3_600_000, True, "cancel", "escalate"]
     assert said["show"]["params"] == {"to": "bob"}
     assert said["show"]["resource"] == PROD
 

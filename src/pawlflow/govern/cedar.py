@@ -20,7 +20,13 @@ from pawlflow.model.trouble import PawlError
 
 SETS_MAX: Final = 64  # parsed sets at hand: of as many tenants
 QUORUM_MAX: Final = 1_000
-GATE_WORDS: Final = ("role", "quorum", "expires", "notBy")  # mean something beside @require only
+# What means something beside @require only.
+GATE_WORDS: Final = ("role", "quorum", "expires", "notBy", "onReject", "onExpire")
+CHOICES: Final = {
+    "notBy": ("requester",),
+    "onReject": ("cancel", "fail"),
+    "onExpire": ("escalate", "fail"),
+}
 INSTALL: Final = 'pip install "pawlflow[cedar]"'
 
 
@@ -31,6 +37,8 @@ class Asks(msgspec.Struct, frozen=True):
     quorum: int = 1
     expires_ms: DurationMs | None = None
     not_by_requester: bool = False
+    on_reject: str = "cancel"
+    on_expire: str = "escalate"
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -117,7 +125,14 @@ def asks_of(said: dict[str, str]) -> Asks | None:
     if "require" not in said:
         return None
     expires = duration_ms(said["expires"]) if "expires" in said else None
-    return Asks(RoleName(said["role"]), int(said.get("quorum", "1")), expires, "notBy" in said)
+    return Asks(
+        RoleName(said["role"]),
+        int(said.get("quorum", "1")),
+        expires,
+        "notBy" in said,
+        said.get("onReject", "cancel"),
+        said.get("onExpire", "escalate"),
+    )
 
 
 # What is wrong with a text
@@ -186,8 +201,10 @@ def annotation_troubles(text: str, span: tuple[int, int], made: dict[str, Any]) 
         wrong.append(("quorum", f"@quorum({quorum!r}) is none", f"use 1 to {QUORUM_MAX:,}"))
     if not duration_ms(expires):
         wrong.append(("expires", f"@expires({expires!r}) is none", f"use {DURATION_FORM}"))
-    if said.get("notBy", "requester") != "requester":
-        wrong.append(("notBy", f"@notBy({said['notBy']!r}) is none", '"requester" is all'))
+    for word, known in CHOICES.items():
+        if said.get(word, known[0]) not in known:
+            hint = f"use {' or '.join(map(json.dumps, known))}"
+            wrong.append((word, f"@{word}({said[word]!r}) is none", hint))
     return [
         Trouble(place_of_rule(text, span, word), "policy.annotation", message, hint)
         for word, message, hint in wrong

@@ -77,7 +77,11 @@ def required(
     quorum, requester = max(each.quorum for each in asks), any(e.not_by_requester for e in asks)
     shown = {name: request[name] for name in ("action", "principal", "resource")}
     shown |= {"params": request["context"].get("params"), "reason": said}
-    gate = [roles[0], quorum, min(spans, default=None), requester]
+    ends = [
+        "fail" if all(each.on_reject == "fail" for each in asks) else "cancel",
+        "fail" if any(each.on_expire == "fail" for each in asks) else "escalate",
+    ]
+    gate = [roles[0], quorum, min(spans, default=None), requester, *ends]
     return answered("approval", said, *about, rules) | {"gate": gate, "show": shown}
 
 

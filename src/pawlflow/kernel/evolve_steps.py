@@ -208,7 +208,7 @@ def list_unknown(state: Instance, unit: Unit, attempt: int, failure: Failure) ->
 
 def on_rejected(state: Instance, event: ev.GateRejected) -> None:
     if event.settles:
-        unit = state.unit(event.step)
+        unit = state.at(event.step, event.item)
         unit.failure = event.failure
         settle(state, unit, FAILED)
 

@@ -13,6 +13,7 @@ from pawlflow.model.events import (
     InstanceStopping,
     ReviewClaimed,
     StepEscalated,
+    StepFailed,
     StepWaiting,
 )
 from pawlflow.model.failure import Failure
@@ -86,7 +87,9 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     if settles:
         compensate = draft.state.plan.compensates
         said = (unit.step, failure, incoming.by, compensate)
-        undo.stop(draft, InstanceStopping("cancelled", *said))
+        if unit.item != NO_ITEM:  # and with an item its step
+            draft.emit(StepFailed(unit.step, NO_ITEM, 0, failure))
+        undo.stop(draft, InstanceStopping("cancelled", *said, item=unit.item))
     elif changes:
         revise.send_back(draft, unit, incoming)
     else:
@@ -161,10 +164,10 @@ def claim(draft: Draft, incoming: ClaimReview) -> Rejected | None:
 
 def expire(draft: Draft, unit: Unit) -> None:
     """Nobody decided in time. Never granted by itself: a human is asked, or the step fails."""
-    plan = draft.state.plan.steps[unit.step]
+    gate = gate_of(draft.state, unit)
     message = f"nobody decided about {draft.state.name_of(unit)} in time"
     failure = draft.failure("timeout", "approval.expired", message)
-    if plan.gate is not None and plan.gate.on_expire == "fail":
-        mend.give_up(draft, unit, 0, failure)
+    if gate is not None and gate.on_expire == "fail":
+        mend.give_up(draft, unit, unit.attempt, failure)
     else:
         draft.emit(StepEscalated(unit.step, unit.item, unit.attempt, failure))

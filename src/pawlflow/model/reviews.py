@@ -1,7 +1,7 @@
 """Reviews: what happens around a human's decision, and what an approval is bound to."""
 
 from hashlib import sha256
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import Digest, DurationMs, RoleName, StepName
@@ -53,14 +53,14 @@ class GateVoided(Record, frozen=True, tag="gate.voided", gc=False):
 
 
 class PolicyGate(Record, frozen=True, gc=False):
-    """Whom a policy asks to agree; who refuses fails the step."""
-
-    on_reject: ClassVar = "fail"
+    """Whom a policy asks to agree, and what follows if they do not."""
 
     role: RoleName | None
     quorum: int
     expires_ms: DurationMs | None
     not_by_requester: bool
+    on_reject: Literal["cancel", "fail"] = "cancel"
+    on_expire: Literal["escalate", "fail"] = "escalate"
 
 
 class PolicyAsked(OfUnit, frozen=True, tag="policy.asked", gc=False):
