@@ -4,6 +4,7 @@ import pytest
 from check_kit import marked
 
 from pawlflow.definition.load import load_definitions
+from pawlflow.definition.plan import compile_plan
 from pawlflow.definition.policy import CEDAR_MAX
 from pawlflow.definition.shape import Policy
 
@@ -60,3 +61,27 @@ def test_a_part_that_is_missing_is_said_once(missing):
 
     assert [each.code for each in found.findings] == ["field.missing"]
     assert found.policies == []
+
+
+IOA = """\
+apiVersion: ioa.dev/v0.2
+kind: Workflow
+metadata: {name: crossing}
+spec:
+  domainsInvolved: [finance, legal]
+  steps:
+    - {name: pay, agent: payer, action: Pay, policy: {action: pay}}
+"""
+
+
+@pytest.mark.req("R137")
+def test_a_policy_may_ask_which_domains_a_workflow_crosses():
+    """Where the document says so."""
+    [crossing] = load_definitions(IOA, "w.yaml").workflows
+    plain = IOA.replace("  domainsInvolved: [finance, legal]\n", "")
+    [other] = load_definitions(plain, "w.yaml").workflows
+
+    about = [compile_plan(each).steps[0].policy.about for each in (crossing, other)]
+
+    assert about[0]["domains"] == ["finance", "legal"]
+    assert "domains" not in about[1]

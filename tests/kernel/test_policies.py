@@ -100,7 +100,7 @@ def test_an_answer_counts_once():
     assert instance_state(live.cell.state) == "completed"
 
 
-@pytest.mark.req("R126")
+@pytest.mark.req("R126", "R136")
 def test_a_denial_fails_the_step_at_once():
     """Class governance, no attempt, no retry; the failure says why."""
     live = governed(PAY + ", retryPolicy: {maxRetries: 5}}")
@@ -335,3 +335,29 @@ def test_each_item_is_asked_about_by_itself():
     assert [call.item for call in live.calls if call.direction == "do"] == [0]
     again = state_from_bytes(state_bytes(live.cell.state), live.id, live.plan, live.payloads)
     assert open_intents(again) == open_intents(live.cell.state)
+
+
+@pytest.mark.req("R128")
+def test_a_rejection_cancels_unless_the_policy_says_fail():
+    """As at any gate; with an item its step has failed."""
+    live = governed(PAY + "}")
+    judge(live, ASKS)
+    live.submit(Reject("pay", "ann", "Boss"))
+    assert (instance_state(live.cell.state), live.status("pay")) == ("cancelled", "failed")
+
+    live = governed(PAY + ", onFailure: escalate}")
+    judge(live, answer("approval", gate=["Boss", 1, None, False, "fail"]))
+    live.submit(Reject("pay", "ann", "Boss"))
+    assert instance_state(live.cell.state) == "escalated"
+
+
+@pytest.mark.req("R128")
+def test_an_expired_approval_may_fail_the_step():
+    """If the policy says so."""
+    live = governed(PAY + "}")
+    judge(live, answer("approval", gate=["Boss", 1, 1_000, False, "cancel", "fail"]))
+
+    live.tick(1_000)
+
+    assert instance_state(live.cell.state) == "failed"
+    assert live.published()[-3:-1] == ["ApprovalExpired", "WorkflowStepFailed"]

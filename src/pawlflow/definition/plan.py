@@ -271,7 +271,7 @@ def plan_policy(
     if step.policy is None or step.kind not in ASKED_KINDS:
         return None
     resource = bound_template(step.policy.get("resource"), FORWARD_ROOTS, index, i)
-    about = {
+    about: dict[str, Any] = {
         "workflow": workflow.name,
         "version": workflow.version,
         "step": step.name,
@@ -280,6 +280,8 @@ def plan_policy(
         "priority": step.priority,
         "cost": costs_of(step),
     }
+    if domains := workflow.metadata.get("domainsInvolved"):
+        about["domains"] = domains
     return PolicyPlan(action=step.policy["action"], resource=resource, about=about)
 
 

@@ -81,7 +81,7 @@ def read_policy(document: Document, report: Report) -> PolicyFound | None:
     before, metadata, spec = report.errors, document.metadata, document.spec
     about = {} if metadata is None else read_fields(metadata, METADATA_TABLE, report)
     found = {} if spec is None else read_fields(spec, SPEC_TABLE, report)
-    if report.errors > before or spec is None:
+    if report.errors > before or metadata is None or spec is None:
         return None
     about = {name: about[name] for name in ("name", "version") if name in about}
     return PolicyFound(Policy(**about, cedar=found["cedar"]), spec.value["cedar"])
