@@ -12,7 +12,6 @@ python -m bench.fairness run LOAD --db URL: one measurement, as a line of JSON.
 
 import argparse
 import asyncio
-import gc
 import json
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from bench.judge import FOLDER, Gate, Line, best_of_each, failed, read_lines, sh
 from bench.judge import write_report as keep
 from bench.pawl_steps import CHAIN
 from bench.timing import CALM, ROUNDS, plain_loop
+from pawlflow.collector import collect_seldom
 from pawlflow.embedded import Pawl
 from pawlflow.files import load_path
 from pawlflow.trouble import PawlError
@@ -168,8 +168,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> Line:
 
         for tenant in ("a", "b"):
             await (await pawl.start(workflow, tenant=tenant)).result()
-        gc.collect()
-        gc.freeze()
+        collect_seldom()
         other = Other(pawl, workflow)
         full = options.load == "full"
         work = other.all_it_can() if full else other.work(LOADS[options.load] * options.rate)

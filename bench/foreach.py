@@ -5,7 +5,6 @@ python -m bench.foreach [--items N] [--limit N] [--driver inline|thread] [--undo
 
 import argparse
 import asyncio
-import gc
 import json
 import resource
 import sys
@@ -15,6 +14,7 @@ from time import perf_counter, process_time
 from typing import Any, Final
 
 from bench.judge import FOLDER, Line
+from pawlflow.collector import collect_seldom
 from pawlflow.embedded import Pawl
 
 RATE_MIN: Final = 8_000  # items a second, on a calm machine
@@ -61,8 +61,7 @@ async def measure(options: argparse.Namespace, folder: Path) -> Line:
     async with engine(options, folder) as pawl:
         pawl.load(definition)
         await timed(pawl, 200)
-        gc.collect()
-        gc.freeze()
+        collect_seldom()
         tenth = await timed(pawl, options.items // 10)
         before = memory()
         whole = await timed(pawl, options.items)

@@ -151,9 +151,8 @@ async def restart(options: argparse.Namespace, folder: Path) -> Line:
         again.effect("work")(work)
         await again.start(workflow, id="new")
         first = perf_counter() - began
-        calls = options.instances if options.kind in (None, "call") else 0
-        line, jobs = again.runner.line, again.runner.jobs
-        while len(line) + line.missing + len(jobs) < calls:  # noqa: ASYNC110
+        core = again.driver.engine.core
+        while core.recover_after is not None or core.recovering or core.silent:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         offered = perf_counter() - began
     return {

@@ -6,7 +6,6 @@ On a new SQLite file in WAL mode with synchronous=FULL; with --db URL on a store
 
 import argparse
 import asyncio
-import gc
 import json
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any, Final
 import apsw
 
 from bench.judge import FOLDER, Line
+from pawlflow.collector import collect_seldom
 from pawlflow.embedded import Pawl
 from pawlflow.files import load_path
 
@@ -105,8 +105,7 @@ async def throughput(pawl: Pawl, workflow: Any, options: argparse.Namespace) -> 
             left -= 1
             await (await pawl.start(workflow)).result()
 
-    gc.collect()
-    gc.freeze()  # what a server does once it is up: what was there before is not looked at again
+    collect_seldom()  # as `pawl serve` does once it is up
     began, spent = perf_counter(), process_time()
     await asyncio.gather(*(keep_one_going() for _ in range(options.in_flight)))
     seconds, cpu = perf_counter() - began, process_time() - spent

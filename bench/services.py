@@ -5,7 +5,6 @@ python -m bench.services [--db sqlite|postgres] [--mode plain|batched] [--workfl
 
 import argparse
 import asyncio
-import gc
 import json
 import os
 import sqlite3
@@ -33,6 +32,7 @@ from bench.judge import (
 )
 from bench.timing import ROUNDS
 from bench.wake import is_calm
+from pawlflow.collector import collect_seldom
 from pawlflow.embedded import Pawl
 from pawlflow.store.port import Filter
 from tests.servers import Nats, Postgres
@@ -226,8 +226,7 @@ async def run(url: str, nats_url: str, workflows: int, in_flight: int, pids: lis
     async with Pawl(url, nats=nats_url) as pawl:
         pawl.load("three.yaml")
         await keep_going(pawl, WARM, WARM)
-        gc.collect()
-        gc.freeze()
+        collect_seldom()
         spent = [process_time(), *map(cpu_of, pids)]
         began = perf_counter()
         await keep_going(pawl, workflows, in_flight)

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from pawlflow.kernel.step import ASKING_RULES, RULES
+from pawlflow.definition.plan import ASKING_RULES, RULES
 from pawlflow.model.policies import PublishPolicy, RetirePolicy, policies_cell
 from pawlflow.testing.journals import tell_file, verify_file
 from pawlflow.testing.runner import run_scenario

@@ -13,6 +13,7 @@ from pawlflow.app import shown
 from pawlflow.cli.executors import load_worker
 from pawlflow.cli.output import INVALID, NOT_FOUND, UNREACHABLE, USAGE, note
 from pawlflow.cli.session import Session, session, told
+from pawlflow.collector import collect_seldom
 from pawlflow.hosting import Hosted
 from pawlflow.nodes import Node
 from pawlflow.store.postgres_url import is_postgres
@@ -98,6 +99,7 @@ async def serve(here: Session, engine: Hosted) -> int:
         loop.add_reader(sys.stdin.fileno(), leaving.set)
     engine.ended = leaving.set
     await engine.open()
+    collect_seldom()
     try:
         who = f"node {engine.name}" if isinstance(engine, Node) else "the engine"
         note(f"{who} is ready on {shown(here.url)} (pid {os.getpid()})")

@@ -10,6 +10,7 @@ import click
 from pawlflow.cli.executors import load_worker
 from pawlflow.cli.output import USAGE, note, print_json
 from pawlflow.cli.session import Session, session, told
+from pawlflow.collector import collect_seldom
 from pawlflow.effects.steps import Step
 from pawlflow.services.protocol import is_command
 from pawlflow.worker import Worker
@@ -66,6 +67,7 @@ async def run_all(here: Session, workers: list[Worker]) -> None:
         for worker in workers:
             opened.append(await worker.open())
             tell(here, worker)
+        collect_seldom()
         await stopped.wait()
     finally:
         for worker in opened:

@@ -31,6 +31,8 @@ from pawlflow.model.ids import Digest, DurationMs, StepName, WorkflowName
 
 MILLIONTHS: Final = 1_000_000  # amounts of a budget are whole numbers of these
 PLANS_MAX: Final = 1_024  # definitions at work at one time; a plan of ten steps takes 20 KB
+RULES: Final = 2  # what instances started by this version are decided by
+ASKING_RULES: Final = 3  # those with a step that asks policies: for others nothing changed
 NO_RETRY: Final = Retry(max_retries=0)
 RETRY_ONCE: Final = Retry(max_retries=1)  # failurePolicy: retry, for steps without a policy
 START_ROOTS: Final = frozenset({"input", "instance"})
@@ -142,7 +144,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parallel_undo: bool
     ladder: tuple[Rung, ...]  # who is asked about an escalation, one after another
     guarded_by: dict[int, list[int]]  # by step, the gates that must agree to what it would do
-    asks: bool  # does any step ask the policies?
+    rules: int  # that instances are decided by which start now
     budget: dict[str, tuple[int | None, int | None]]  # soft and hard limits, in millionths
     output: Bound | None
     search: tuple[tuple[str, Bound], ...]  # what an instance may be found by
@@ -198,7 +200,7 @@ def compile_plan(workflow: Workflow) -> Plan:
         parallel_undo=workflow.parallel_undo,
         ladder=workflow.escalation,
         guarded_by=guarded_by(steps),
-        asks=any(step.policy is not None for step in steps),
+        rules=ASKING_RULES if any(step.policy for step in steps) else RULES,
         budget=plan_budget(workflow),
         output=bound_template(workflow.output, FORWARD_ROOTS, index),
         search=tuple(

@@ -66,13 +66,9 @@ def request_of(draft: Draft, unit: Unit, policy: PolicyPlan) -> Payload | Failur
     if isinstance(resource, Failure):
         return resource
     who = ("Agent", unit.role or plan.target) if plan.by_agent else ("User", state.by)
-    known: dict[str, Any] = {
-        "tenant": state.cell.tenant,
-        "instance": state.cell.key,
-        "requester": state.by,
-    }
-    known |= {"attempt": unit.attempt + 1, "round": unit.round, "item": extra.get("index")}
-    known |= {"params": unit.params.value if unit.params else None}
+    known: dict[str, Any] = {"tenant": state.cell.tenant, "instance": state.cell.key}
+    known |= {"requester": state.by, "item": extra.get("index"), "round": unit.round}
+    known |= {"attempt": unit.attempt + 1, "params": unit.params and unit.params.value}
     return evaluate_payload(draft, None, default=policy.request(who, resource, known))
 
 

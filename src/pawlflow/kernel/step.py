@@ -1,9 +1,8 @@
 """Step: the one call the shard makes. One input, one cell, one turn, or a refusal."""
 
-from typing import Final
-
 import msgspec
 
+from pawlflow.definition.plan import RULES as RULES
 from pawlflow.definition.plan import Plan
 from pawlflow.kernel.decide import decide
 from pawlflow.kernel.draft import Draft, Rejected
@@ -23,9 +22,6 @@ from pawlflow.model.journal import (
     turn_bytes,
     turn_hash,
 )
-
-RULES: Final = 2  # what instances started by this version are decided by
-ASKING_RULES: Final = 3  # the same, of those whose steps ask policies: others need not change
 
 
 class Cell:
@@ -65,7 +61,7 @@ def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = 0) -> Stepped
     draft: Draft | SystemDraft[System]
     if isinstance(state, Instance):
         draft = Draft(state, stamps.entropy)
-        refused = decide(draft, incoming, state.rules or rules or rules_of(state.plan))
+        refused = decide(draft, incoming, state.rules or rules or state.plan.rules)
     else:
         state.rules = max(state.rules, rules or RULES)
         draft = SystemDraft(state, EVOLVE)
@@ -86,8 +82,3 @@ def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = 0) -> Stepped
     data = turn_bytes(turn)
     cell.head = turn_hash(cell.head, data)
     return Stepped(turn, data, cell.head, tuple(draft.intents))
-
-
-def rules_of(plan: Plan) -> int:
-    """What an instance is decided by that starts now."""
-    return ASKING_RULES if plan.asks else RULES

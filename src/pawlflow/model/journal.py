@@ -3,10 +3,10 @@
 docs/journal.md specifies every form in this file; tests/golden holds examples of each.
 """
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Final, Literal
+from operator import attrgetter
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import inspect
@@ -145,25 +145,35 @@ def payloads_of(record: msgspec.Struct) -> list[Payload]:
 
 
 def _gather(record: msgspec.Struct, found: list[Payload]) -> None:
-    for name in _holders(type(record)):
-        value = getattr(record, name)
-        for each in value if type(value) is tuple else (value,):
-            if type(each) is Payload:
-                found.append(each)
-            elif each is not None:
-                _gather(each, found)
+    for field in _HOLDERS[type(record)]:
+        value = field(record)
+        if type(value) is Payload:
+            found.append(value)
+        elif type(value) is tuple:
+            for each in value:
+                if type(each) is Payload:
+                    found.append(each)
+                elif _HOLDERS[type(each)]:
+                    _gather(each, found)
+        elif value is not None:
+            _gather(value, found)
 
 
-@cache
-def _holders(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+class _Holders(dict[type, tuple[Callable[[Any], Any], ...]]):
     """The fields of a record in which a payload may be found, however deep."""
-    return tuple(field.name for field in fields(kind) if _holds(inspect.type_info(field.type)))
+
+    def __missing__(self, kind: type) -> tuple[Callable[[Any], Any], ...]:
+        held = fields(kind) if issubclass(kind, msgspec.Struct) else ()
+        names = [field.name for field in held if _holds(inspect.type_info(field.type))]
+        self[kind] = tuple(map(attrgetter, names))
+        return self[kind]
 
 
 def _holds(info: inspect.Type) -> bool:
     return isinstance(info, inspect.CustomType) or any(map(_holds, types_inside(info)))
 
 
+_HOLDERS: Final = _Holders()
 _WRITE_TURN: Final = writer_for(Turn)
 _WRITE_CHAINED: Final = writer_for(ChainedTurn)
 _WRITE_FRAME: Final = writer_for(ChainedFrame)
