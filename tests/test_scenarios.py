@@ -21,6 +21,7 @@ GROUPS = {
     "late-and-duplicate",
     "lenses",
     "order",
+    "policies",
     "retry",
     "timeouts",
     "undo",

@@ -39,7 +39,7 @@ WALK = (
 CORE = ("model", "kernel", "engine", "store/port.py", "store/memory.py")
 NOT_CORE = (
     *("model/types.py", "model/system.py", "model/batches.py", "model/timed.py"),
-    "model/checkpoints.py",
+    *("model/checkpoints.py", "model/policies.py"),
     *("kernel/machine.py", "kernel/system", "engine/system"),
 )
 ENTRIES = (

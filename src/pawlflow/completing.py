@@ -189,7 +189,7 @@ def awaited_by(
     """The attempt of an instance that a key stands for, if it has one."""
     state = instance_of(store, image, plans)
     found = state.keys.get(key)
-    if found is None:
+    if found is None or found.direction == "ask":  # policies are asked here, and nowhere else
         return None
     unit = state.of_round(found.step, found.item, found.round)
     undo = found.direction == "undo"

@@ -11,6 +11,7 @@ from pawlflow.definition.codes import CODES as DEFINITION_CODES
 from pawlflow.error_codes import ENGINE_CODES
 from pawlflow.flows.codes import FLOW_CODES
 from pawlflow.machine_codes import MACHINE_CODES
+from pawlflow.policy_codes import POLICY_CODES
 
 
 class Explanation(NamedTuple):
@@ -316,4 +317,5 @@ def explanations() -> dict[str, Explanation]:
         **{code: Explanation(*words) for code, words in CLI_CODES.items()},
         **{code: Explanation(*words) for code, words in MACHINE_CODES.items()},
         **{code: Explanation(*words) for code, words in FLOW_CODES.items()},
+        **{code: Explanation(*words) for code, words in POLICY_CODES.items()},
     }

@@ -1,10 +1,11 @@
-"""Files into workflows and schedules, for whoever has a path rather than bytes."""
+"""Files into workflows, schedules and policies, for whoever has a path rather than bytes."""
 
 from pathlib import Path
 
 from pawlflow.definition.finding import Finding
-from pawlflow.definition.load import Definitions, load_definitions
+from pawlflow.definition.load import Definitions
 from pawlflow.definition.read import BYTES_MAX
+from pawlflow.policing import load_checked
 from pawlflow.trouble import DefinitionError
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -26,7 +27,7 @@ def load_file(path: Path) -> Definitions:
     except OSError as error:
         message = f"cannot read {path}: {error.strerror}"
         raise DefinitionError("file.unreadable", message, []) from error
-    loaded = load_definitions(data, str(path))
+    loaded = load_checked(data, str(path))
     errors: list[Finding] = [found for found in loaded.findings if found.severity == "error"]
     if errors:
         first = errors[0]

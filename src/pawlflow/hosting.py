@@ -36,9 +36,10 @@ from pawlflow.kernel.draft import Rejected
 from pawlflow.library import Library, Runnable, is_built
 from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant
 from pawlflow.model.inputs import Receipt
-from pawlflow.model.intents import Call
+from pawlflow.model.intents import POLICY, Call
 from pawlflow.moments import Moment, moment_of
 from pawlflow.operations import Operations
+from pawlflow.policing import Judge
 from pawlflow.readmodels import ReadModelWorker, follow
 from pawlflow.resolving import Resolving
 from pawlflow.retaining import Retainer, Retention, gone
@@ -213,6 +214,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
     def join_runner(self) -> None:
         """What a runner keeps goes to the engine, and what it cannot do is told."""
         self.registry.elsewhere = self.services.knows
+        self.registry.add(POLICY, Judge(self.reader).ask)
         self.runner.keeper = self.checkpoints = Checkpoints(self.driver, self.reader)
         self.watched = self.alerts_kind(self.reader, self.driver, self.clock, self.registry)
         self.runner.orphans.watcher = self.watched

@@ -14,7 +14,7 @@ from pawlflow.acts import Door, refusal
 from pawlflow.children import published_plan, with_children
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.definition.shape import Policy, Schedule, Workflow
 from pawlflow.effects.refs import FlowError
 from pawlflow.effects.registry import Registry
 from pawlflow.effects.runner import Runner
@@ -29,7 +29,11 @@ from pawlflow.trouble import NoExecutor, NotFound, PawlError
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("pawl.effects")
-SAME: Final = ("definition.same", "schedule.same")  # published before, and nothing changed
+SAME: Final = (
+    "definition.same",
+    "schedule.same",
+    "policy.same",
+)  # published before, and nothing changed
 
 
 class Runnable(Protocol):
@@ -63,17 +67,24 @@ class Library:
         self.builders: dict[str, Flow[..., Any]] = {}  # whose plans are made of their input
         self.unpublished: dict[str, Workflow] = {}
         self.unscheduled: list[Schedule] = []
+        self.unruled: list[Policy] = []
         self.publishing: asyncio.Future[None] | None = None
         self.carried: set[Digest] = set()  # definitions whose every effect has an executor
         self.lent: set[tuple[Tenant, Digest]] = set()  # whose children other tenants know
 
     def load(self, *paths: str | Path) -> list[str]:
-        """Read workflows and schedules from files and folders; published when the engine runs."""
+        """Read workflows, schedules and policies from files and folders.
+
+        They are published when the engine runs: at once, or as soon as it does.
+        """
         loaded = [each for path in paths for each in load_path(Path(path))]
         found = [workflow for each in loaded for workflow in each.workflows]
         for workflow in found:
             self.add(workflow)
         self.unscheduled += [schedule for each in loaded for schedule in each.schedules]
+        self.unruled += [ruled.policy for each in loaded for ruled in each.policies]
+        if self.unruled and self.store is not None:
+            self.publish_soon()
         return [workflow.name for workflow in found]
 
     def add(self, workflow: "Workflow | Runnable") -> None:
@@ -189,7 +200,7 @@ class Library:
     async def publish_waiting(self) -> None:
         """Publish until nothing waits."""
         try:
-            while self.unpublished or self.unscheduled:
+            while self.unpublished or self.unscheduled or self.unruled:
                 waiting, self.unpublished = self.unpublished, {}
                 await self.publish_all(waiting)
         finally:
@@ -197,8 +208,13 @@ class Library:
 
     async def publish_all(self, waiting: dict[str, Workflow]) -> None:
         """Publish what was loaded and is not known to the store yet."""
-        cell = requests.registry_cell(self.tenant)
-        futures = [
+        cell, rules = requests.registry_cell(self.tenant), requests.policies_cell(self.tenant)
+        ruled, self.unruled = sorted(self.unruled, key=lambda each: each.version), []
+        futures = [  # policies first: before anything that they govern
+            self.driver.submit(rules, requests.publish_policy(policy, self.tenant, self.by))
+            for policy in ruled
+        ]
+        futures += [
             self.driver.submit(cell, requests.publish(workflow, self.tenant, self.by))
             for workflow in waiting.values()
         ]

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
-from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.definition.shape import Policy, Schedule, Workflow
 from pawlflow.kernel.system.registry import schedule_of
 from pawlflow.model.ids import (
     INSTANCE_ID,
@@ -30,6 +30,8 @@ from pawlflow.model.inputs import (
     UnpauseInstance,
 )
 from pawlflow.model.payload import Payload
+from pawlflow.model.policies import PublishPolicy, RetirePolicy
+from pawlflow.model.policies import policies_cell as cell_of_policies
 from pawlflow.model.reviews import SettleReview
 from pawlflow.model.system import EmitEvent, PublishDefinition
 from pawlflow.model.timed import (
@@ -109,6 +111,21 @@ def publish_schedule(schedule: Schedule, tenant: str, by: str) -> PublishSchedul
         schedule.paused,
         by,
     )
+
+
+def policies_cell(tenant: str) -> CellId:
+    """The system cell that knows a tenant's policies."""
+    return cell_of_policies(Tenant(tenant))
+
+
+def publish_policy(policy: Policy, tenant: str, by: str) -> PublishPolicy:
+    """Put a version of a policy in force; the cell of policies takes it."""
+    return PublishPolicy(policy.name, policy.version, Payload.of(policy.cedar, Tenant(tenant)), by)
+
+
+def retire_policy(name: str, tenant: str, by: str, comment: str | None = None) -> RetirePolicy:
+    """Let a policy no longer be in force; the cell of policies takes it."""
+    return RetirePolicy(name, by, words(comment, tenant))
 
 
 def withdraw_schedule(name: str, by: str) -> WithdrawSchedule:

@@ -236,7 +236,7 @@ def test_what_cannot_be_run_is_refused_by_code_and_place(place, words, exits, co
     wrong = {
         "broken.json": '{"a":\n  x}',
         "broken.yaml": BROKEN,
-        "empty.yaml": POLICY,
+        "empty.yaml": POOL,
         "bad.yaml": "chrge: [{ok: {}}]\n",
         "broken_steps.py": "x = 1\n1 / 0\n",
         "needy_steps.py": "import not_installed\n",
@@ -266,9 +266,9 @@ def test_too_much_on_standard_input_is_no_broken_json(place):
     assert "[payload.too_large]" in done.stderr
 
 
-POLICY = """\
+POOL = """\
 apiVersion: pawl.dev/v1
-kind: Policy
+kind: AgentPool
 metadata: {name: p}
 spec: {}
 """

@@ -288,7 +288,7 @@ def test_a_file_may_hold_several_workflows():
     assert codes(f"{first}---\n{second}") == [(10, "workflow.duplicate")]
 
 
-@pytest.mark.parametrize("kind", ["Policy", "AgentPool", "ModelPolicy", "Manifest", "Blueprint"])
+@pytest.mark.parametrize("kind", ["AgentPool", "ModelPolicy", "Manifest", "Blueprint"])
 def test_kinds_of_later_versions_are_accepted(kind):
     """Their frame is checked, their spec is not; a warning says so."""
     text = f"apiVersion: pawl.dev/v1\nkind: §{kind}\nmetadata: {{name: X y}}\nspec: {{a: [1]}}\n"

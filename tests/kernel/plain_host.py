@@ -11,6 +11,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 
 from pawlflow.definition.plan import Plan
+from pawlflow.definition.shape import Policy
 from pawlflow.engine.admission import admit_receipt
 from pawlflow.kernel.draft import Rejected, open_intents
 from pawlflow.kernel.replay import fold
@@ -22,7 +23,9 @@ from pawlflow.model.ids import CellId, Digest, InstanceId, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, Receipt, Tick
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.model.journal import Send, Stamps, payloads_of
+from pawlflow.model.policies import policies_cell
 from pawlflow.model.system import is_system
+from pawlflow.policing import shape_of
 from pawlflow.projections.verify import Difference, verify
 from pawlflow.testing.host import (
     FIRST_ANSWERS,
@@ -134,6 +137,11 @@ class PlainHost:
         self.restart()
         if state_bytes(self.cell.state) != before:
             raise LostError(f"after turn {len(self.journal)} the journal tells another state")
+
+    def in_force(self) -> list[Policy]:
+        """The policies that decide now."""
+        found = self.others.get(policies_cell(self.id.tenant))
+        return [] if found is None else [shape_of(each) for each in found[0].state.in_force()]
 
     def know(self, workflow: object) -> None:
         """The plan was given."""

@@ -209,3 +209,42 @@ def test_a_file_cannot_be_shared(tmp_path):
 
     assert refused.value.code == "node.store"
     assert "postgresql://" in str(refused.value)
+
+
+GOVERNED = """\
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: governed}
+spec:
+  steps:
+    - {name: pack, run: pack, policy: {action: pack, resource: {n: "${ input.n }"}}}
+---
+apiVersion: pawl.dev/v1
+kind: Policy
+metadata: {name: rules}
+spec:
+  cedar: |
+    @id("few") permit(principal, action, resource) when { resource.n < 5 };
+"""
+
+
+@pytest.mark.req("R125", "R126")
+def test_every_node_decides_by_the_same_policies(url, tmp_path):
+    """Whoever has the cell of policies: each node reads what is in force before its steps act."""
+    (tmp_path / "all.yaml").write_text(GOVERNED)
+    made = Made(url, tmp_path / "all.yaml")
+
+    async def main():
+        async with made.some(2) as nodes:
+            outcomes = []
+            for node in nodes:
+                few, many = ids_of(node, 2, prefix=f"g{nodes.index(node)}")
+                allowed = await node.start("governed", {"n": 1}, id=few)
+                await allowed.result(timeout="30s")
+                denied = await node.start("governed", {"n": 9}, id=many)
+                with pytest.raises(PawlError) as refused:
+                    await denied.result(timeout="30s")
+                outcomes.append(refused.value.code)
+            return outcomes
+
+    assert asyncio.run(main()) == ["policy.denied", "policy.denied"]

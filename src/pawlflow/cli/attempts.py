@@ -14,10 +14,20 @@ def step_lines(name: str, step: Shown) -> Iterator[str]:
     """A step, attempt by attempt."""
     held = ", held by the budget" if step.get("held") else ""
     yield f"{clean(name)}  {step['kind']}  {step['state']}{held}"
+    yield from policy_lines(step.get("policy"))
     yield from ladder_lines(step["ladder"])
     yield from checkpoint_lines(step.get("checkpoints", ()))
     yield from decision_lines(step["decisions"])
     yield from waiting_lines(step.get("waiting"), step.get("hints", ()))
+
+
+def policy_lines(policy: Shown | None) -> Iterator[str]:
+    """What the policies said last, and which of them."""
+    if policy is None:
+        return
+    decision = policy["decision"]
+    said = "asked, and not answered yet" if decision is None else f"{decision}: {policy['why']}"
+    yield f"  {'policy':<9} {clean(said)}"
 
 
 def waiting_lines(waiting: Shown | None, hints: Sequence[str]) -> Iterator[str]:

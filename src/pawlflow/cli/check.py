@@ -92,6 +92,8 @@ def report(loaded: list[Loaded], findings: list[Finding], errors: int) -> None:
     scenarios = sum(len(file.scenarios) for file in loaded)
     schedules = sum(len(file.schedules) for file in loaded)
     beside = [count(schedules, "schedule")] if schedules else []
+    policies = sum(len(file.policies) for file in loaded)
+    beside += [count(policies, "policy", "policies")] if policies else []
     warnings = len(findings) - errors
     found = [count(workflows, "workflow"), *beside, count(scenarios, "scenario")]
     found += [count(errors, "error"), count(warnings, "warning")]

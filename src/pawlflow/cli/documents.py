@@ -7,8 +7,8 @@ import msgspec
 
 from pawlflow.cli.output import file_limits, read_file
 from pawlflow.definition.finding import Finding
-from pawlflow.definition.load import load_definitions
-from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.definition.shape import Policy, Schedule, Workflow
+from pawlflow.policing import load_checked
 from pawlflow.testing.scenario import Scenario, read_scenario
 
 
@@ -22,6 +22,7 @@ class Loaded(msgspec.Struct, frozen=True):
     scenarios: list[Scenario]
     findings: list[Finding]
     kinds: frozenset[str]
+    policies: list[Policy] = []
 
 
 def load_path(path: Path, *, as_json: bool) -> Loaded:
@@ -29,7 +30,7 @@ def load_path(path: Path, *, as_json: bool) -> Loaded:
     data = read_file(path, as_json=as_json)
     name = str(path)
     limits = file_limits()
-    found = load_definitions(data, name, limits=limits)
+    found = load_checked(data, name, limits=limits)
     findings = found.findings
     scenarios: list[Scenario] = []
     kinds: list[str] = []
@@ -41,7 +42,8 @@ def load_path(path: Path, *, as_json: bool) -> Loaded:
             scenarios += [] if scenario is None else [scenario]
     text = data.decode("utf-8", errors="replace")
     defined = (found.workflows, found.schedules, scenarios)
-    return Loaded(name, text, *defined, findings, frozenset(kinds))
+    policies = [each.policy for each in found.policies]
+    return Loaded(name, text, *defined, findings, frozenset(kinds), policies)
 
 
 def beside(path: Path) -> Callable[[str], bytes]:

@@ -304,6 +304,8 @@ def payload_text(payload: Mapping[str, Any]) -> str:
     step = f"{clean(payload['step'])}{item}{attempt}" if "step" in payload else ""
     if payload.get("failure"):
         return f"{step} {error_text(payload['failure'])}".strip()
+    if "decision" in payload:
+        return f"{step} {payload['decision']}: {clean(payload.get('why') or 'erased')}"
     told = next((payload[k] for k in SAID if payload.get(k) not in (None, {}, [])), None)
     said = "" if told is None else short(told)
     who = f"by {clean(payload['by'])}" if payload.get("by") else ""

@@ -61,6 +61,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "journal": ("pawlflow.cli.journal", "Show or verify a journal file."),
     "archive": ("pawlflow.cli.archive", "Write closed instances as files that prove themselves."),
     "retain": ("pawlflow.cli.retain", "List or remove the instances whose time is over."),
+    "policy": ("pawlflow.cli.policy", "List, show, try and retire policies that govern steps."),
     "keys": ("pawlflow.cli.keys", "Create, list and revoke keys of executors."),
     "serve": ("pawlflow.cli.serve", "Run a production node, until it is stopped."),
     "worker": ("pawlflow.cli.worker", "Run a module's commands as a service on NATS."),
@@ -78,14 +79,14 @@ SECTIONS: Final = {
         *("resume", "reassign", "retry", "complete", "batches"),
     ),
     "Operate": (
-        *("schedules", "replay", "rebuild", "dlq", "keys", "doctor", "backup", "restore"),
+        *("schedules", "policy", "replay", "rebuild", "dlq", "keys", "doctor", "backup", "restore"),
         *("move", "journal", "archive", "retain"),
     ),
 }
 
 PLANNED: Final = {  # promised, and not here yet: the answer should not be "no such verb"
     *("dev", "plan", "diff", "tenants", "fork"),
-    *("cells", "manifest", "snapshot", "gc", "usage", "quota", "pools", "policy", "audit"),
+    *("cells", "manifest", "snapshot", "gc", "usage", "quota", "pools", "audit"),
     "bench",
 }
 INTERRUPTED: Final = 130

@@ -20,6 +20,7 @@ USAGE: Final = 2
 INVALID: Final = 3
 NOT_FOUND: Final = 4
 CONFLICT: Final = 5
+DENIED: Final = 6
 UNREACHABLE: Final = 69
 TRY_AGAIN: Final = 75
 INTERRUPTED: Final = 130
@@ -99,9 +100,9 @@ def excerpt(source: str, line: int, column: int) -> list[str]:
     return [number + shown, " " * (len(number) - 2) + "| " + " " * (column - 1 - start) + "^"]
 
 
-def count(n: int, noun: str) -> str:
+def count(n: int, noun: str, many: str = "") -> str:
     """`1 file`, `2 files`."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {many or noun + 's'}"
 
 
 def sized(amount: int) -> str:

@@ -7,7 +7,7 @@ import click
 
 from pawlflow.cli.output import print_json
 from pawlflow.cli.settings import settings_schema
-from pawlflow.definition.schema import schedule_schema, workflow_schema
+from pawlflow.definition.schema import policy_schema, schedule_schema, workflow_schema
 from pawlflow.projections.event_schema import events_schema
 from pawlflow.testing.scenario import scenario_schema
 
@@ -15,6 +15,7 @@ SCHEMAS: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "workflow": workflow_schema,
     "scenario": scenario_schema,
     "schedule": schedule_schema,
+    "policy": policy_schema,
     "events": events_schema,
     "settings": settings_schema,
 }

@@ -53,7 +53,13 @@ EXITS: Final = {
         (
             *("instance.unknown", "workflow.unknown", "definition.unknown", "turn.unknown"),
             *("review.unknown", "batch.unknown", "schedule.unknown", "step.unknown"),
-            *("receipt.unknown", "keys.unknown", "views.missing", "instance.removed"),
+            *(
+                "policy.unknown",
+                "receipt.unknown",
+                "keys.unknown",
+                "views.missing",
+                "instance.removed",
+            ),
         ),
         NOT_FOUND,
     ),

@@ -15,9 +15,10 @@ from pawlflow.cli.session import Session, refuse_findings
 from pawlflow.cli.values import json_of
 from pawlflow.cli.workflows import in_file, is_file
 from pawlflow.definition.report import suggest
-from pawlflow.definition.shape import Workflow
+from pawlflow.definition.shape import Policy, Workflow
 from pawlflow.model.trouble import PawlError
 from pawlflow.testing.scenario import Action, Answer, Scenario
+from pawlflow.testing.scenario_policies import first_of_each
 from pawlflow.testing.usersim.invariants import (
     BadInvariantError,
     Invariant,
@@ -41,6 +42,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     stubs: Mapping[str, tuple[Answer, ...]] = {}
     script: tuple[Action, ...] = ()
     by: str = STARTER
+    policies: tuple[Policy, ...] = ()
     inputs: tuple[Any, ...] = ()
 
 
@@ -50,7 +52,8 @@ def source_of(here: Session, given: str) -> Source:
         return of_module(here, given)
     loaded = None if Path(given).is_dir() else load_path(Path(given), as_json=here.as_json)
     if loaded is None or "Scenario" not in loaded.kinds:
-        return Source(workflows=in_file(here, given).unpublished)
+        chosen = in_file(here, given)
+        return Source(workflows=chosen.unpublished, policies=chosen.policies)
     errors = [found for found in loaded.findings if found.severity == "error"]
     if errors:
         refuse_findings(here, errors, {loaded.name: loaded.text})
@@ -67,6 +70,7 @@ def of_scenario(scenario: Scenario) -> Source:
         stubs=scenario.stubs,
         script=scenario.script,
         by=scenario.by,
+        policies=first_of_each(scenario.policies),
         inputs=(scenario.input,),
     )
 
@@ -124,8 +128,9 @@ def workload_of(here: Session, source: Source, given: Given) -> Workload:
     return Workload(
         workflows=source.workflows,
         stubs=stubs,
-        script=source.script,
+        script=tuple(each for each in source.script if each.verb not in ("publish", "retire")),
         by=source.by,
+        policies=source.policies,
         inputs=given.inputs or source.inputs,
         people=given.people,
         idempotent=frozenset(step.rpartition("/")[2] for step in given.idempotent),

@@ -11,7 +11,7 @@ from pawlflow.cli.modules import in_module, is_module
 from pawlflow.cli.output import waiting_limit
 from pawlflow.cli.session import Session, reading, refusal_told, refuse, told
 from pawlflow.cli.workflows import Chosen, by_name, in_file, is_file, note_unknown_children
-from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.definition.shape import Policy, Schedule, Workflow
 from pawlflow.engine.admission import admit_start
 from pawlflow.engine.clock import SystemClock, time_ordered_id
 from pawlflow.kernel.draft import Rejected
@@ -63,6 +63,8 @@ def start_by_mail(here: Session, order: Order) -> bool:
         shed = turned_away(store, letter(cell, start, b""), most)
         if shed is not None:  # before anything is asked of an owner who is far behind
             raise Refused(shed.code, refusal_told(f"the start of {order.key}", shed))
+        for policy in order.chosen.policies:  # before anything that they govern
+            publish_policy(here, store, policy, order.by)
         for workflow in order.chosen.unpublished:
             publish(here, store, workflow, order.by)
         for schedule in order.chosen.schedules:
@@ -100,4 +102,13 @@ def publish_schedule(here: Session, store: Store, schedule: Schedule, by: str) -
     outcome = request(store, cell, requests.publish_schedule(schedule, here.tenant, by))
     if isinstance(outcome, Rejected) and outcome.code != "schedule.same":
         refuse(here, f"schedule {schedule.name}", outcome)
+    return not isinstance(outcome, Rejected)
+
+
+def publish_policy(here: Session, store: Store, policy: Policy, by: str) -> bool:
+    """Put a version of a policy in force; False if it was published already."""
+    cell = requests.policies_cell(here.tenant)
+    outcome = request(store, cell, requests.publish_policy(policy, here.tenant, by))
+    if isinstance(outcome, Rejected) and outcome.code != "policy.same":
+        refuse(here, f"policy {policy.name} version {policy.version}", outcome)
     return not isinstance(outcome, Rejected)

@@ -280,7 +280,9 @@ def doing(step: Shown, now: int | None) -> str:
             at = f", kept {clean(kept['name'])} ({kept['count']:,})" if kept else ""
             return f"running {took}{at}{limit(until, ', until ', now)}"
         case "waiting":
-            return f"{WAITS.get(step.get('kind', ''), 'waiting')}{limit(until, ', until ', now)}"
+            asked = (step.get("policy") or {}).get("decision") == "approval"
+            what = WAITS.get(step.get("kind", ""), WAITS["approval"] if asked else "waiting")
+            return f"{what}{limit(until, ', until ', now)}"
         case "backoff":
             return f"retry{limit(until, ' at ', now)}"
         case "correcting" if not step.get("held"):

@@ -12,12 +12,20 @@ from pawlflow.cli.output import NOT_FOUND, USAGE, find_files, is_yaml, note
 from pawlflow.cli.session import Session, reading, refuse_findings, unknown_workflow
 from pawlflow.definition.canonical import definition_bytes, definition_from_bytes
 from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.definition.shape import Policy, Schedule, Workflow
 from pawlflow.model.ids import Tenant
 from pawlflow.store.port import Store
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 FOLDER_MAX: Final = 200  # files looked through for a child: more are no folder of workflows
+
+
+class Defined(msgspec.Struct, frozen=True):
+    """What files define; of policies, lower versions first."""
+
+    workflows: list[Workflow]
+    schedules: list[Schedule]
+    policies: list[Policy]
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -28,6 +36,7 @@ class Chosen(msgspec.Struct, frozen=True):
     unpublished: tuple[Workflow, ...] = ()
     schedules: tuple[Schedule, ...] = ()
     steps: tuple[Any, ...] = ()  # functions that a flow brought along
+    policies: tuple[Policy, ...] = ()
 
 
 def is_file(given: str) -> bool:
@@ -35,8 +44,8 @@ def is_file(given: str) -> bool:
     return given.endswith(SUFFIXES) or "/" in given or Path(given).is_file()
 
 
-def definitions_in(here: Session, paths: list[str]) -> tuple[list[Workflow], list[Schedule]]:
-    """Every workflow and schedule of files and folders; ends with 3 if one is not valid."""
+def definitions_in(here: Session, paths: list[str]) -> Defined:
+    """All that files and folders define; ends with 3 if anything is not valid."""
     loaded = [
         load_path(path, as_json=here.as_json) for path in find_files(paths, as_json=here.as_json)
     ]
@@ -45,22 +54,25 @@ def definitions_in(here: Session, paths: list[str]) -> tuple[list[Workflow], lis
         refuse_findings(here, errors, {file.name: file.text for file in loaded})
     found = [workflow for file in loaded for workflow in file.workflows]
     schedules = [schedule for file in loaded for schedule in file.schedules]
-    if not found and not schedules:
+    policies = [policy for file in loaded for policy in file.policies]
+    if not found and not schedules and not policies:
         message = f"no document of kind: Workflow in {', '.join(paths)}"
         here.end("cli.nothing", message, NOT_FOUND)
-    return found, schedules
+    return Defined(found, schedules, sorted(policies, key=lambda each: each.version))
 
 
 def in_file(here: Session, path: str) -> Chosen:
     """The first workflow of a file; the others, and children in its folder, go with it."""
-    found, schedules = definitions_in(here, [path])
+    defined = definitions_in(here, [path])
+    found = defined.workflows
     if not found:
         here.end("cli.nothing", f"no document of kind: Workflow in {path}", NOT_FOUND)
     first = first_of(here, path, found)
     found = [first, *(each for each in found if each is not first)]
     found += [] if Path(path).is_dir() else children_beside(here, Path(path), found)
     plans = [plan_of(definition_bytes(workflow)) for workflow in found]
-    return Chosen(found[0], plans[0], tuple(found), tuple(schedules))
+    schedules, policies = tuple(defined.schedules), tuple(defined.policies)
+    return Chosen(found[0], plans[0], tuple(found), schedules, policies=policies)
 
 
 def first_of(here: Session, path: str, found: list[Workflow]) -> Workflow:

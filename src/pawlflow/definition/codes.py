@@ -121,6 +121,14 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "mode: sequence makes a chain of the list, so dependsOn has no place in it.",
         "Remove mode, or every dependsOn.",
     ),
+    "step.policy": (
+        "policy does not go with this kind of step: it gives nobody anything to do.",
+        "Put it on the step that acts: run, agent, workflow or emit.",
+    ),
+    "policy.duplicate": (
+        "Two policies of one file have the same name and version.",
+        "Give one of them another name or version.",
+    ),
     "step.for_each": (
         "forEach goes with run, agent and workflow only.",
         "Put the step into a child workflow, and run that for each item.",
@@ -214,6 +222,10 @@ CODES: Final[dict[str, tuple[str, str]]] = {
     "scenario.workflow": (
         "A scenario's workflow is not given, given twice, or cannot be read.",
         "Give exactly one of workflow (a path) and definition.",
+    ),
+    "scenario.policy": (
+        "A script publishes a policy that the scenario does not have, or not in this version.",
+        "Put the document of kind: Policy beside the workflow, under definition: or in its file.",
     ),
     "scenario.answer": (
         "A stub's answer must be exactly one thing.",

@@ -13,7 +13,6 @@ PAWL = "pawl.dev/v1"
 IOA = "ioa.dev/v0.2"
 # Kinds whose frame is checked and whose spec is kept, but which nothing reads in this version.
 LATER_KINDS = (
-    "Policy",
     "AgentPool",
     "ModelPolicy",
     "Manifest",
@@ -21,7 +20,7 @@ LATER_KINDS = (
     "Blueprint",
     "Module",
 )
-KINDS = ("Workflow", "Scenario", "Schedule", *LATER_KINDS)
+KINDS = ("Workflow", "Scenario", "Schedule", "Policy", *LATER_KINDS)
 
 
 def read_node(node: Node, _: Report, __: str) -> Any:

@@ -7,6 +7,7 @@ import msgspec
 from pawlflow.definition.fields import read_fields
 from pawlflow.definition.finding import Finding, Place, RefusedError
 from pawlflow.definition.frame import LATER_KINDS, NAME_TABLE, Document, read_frame
+from pawlflow.definition.policy import PolicyFound, read_policy
 from pawlflow.definition.read import FILE_LIMITS, Limits, read_yaml
 from pawlflow.definition.report import EnoughError, Report
 from pawlflow.definition.schedule import read_schedule
@@ -32,6 +33,7 @@ class Definitions(msgspec.Struct, frozen=True):
     schedules: list[Schedule]
     findings: list[Finding]
     documents: list[Document]  # of every kind; none if the file could not be read whole
+    policies: list[PolicyFound] = []
 
 
 def load_workflows(
@@ -43,7 +45,7 @@ def load_workflows(
 
 
 def load_definitions(text: str | bytes, file: str, *, limits: Limits = FILE_LIMITS) -> Definitions:
-    """The workflows and schedules of a file.
+    """The workflows, schedules and policies of a file.
 
     Scenarios are passed over: they are read by `pawlflow.testing.scenario`.
     """
@@ -51,6 +53,7 @@ def load_definitions(text: str | bytes, file: str, *, limits: Limits = FILE_LIMI
     workflows: list[Workflow] = []
     schedules: list[Schedule] = []
     kept: list[Document] = []
+    policies: list[PolicyFound] = []
     with suppress(EnoughError):
         documents = read_documents(text, file, report, limits)
         unread = report.errors  # what a broken file seems to say is checked, but not used
@@ -65,11 +68,18 @@ def load_definitions(text: str | bytes, file: str, *, limits: Limits = FILE_LIMI
             for document in documents
             if document.kind == "Schedule" and (schedule := read_schedule(document, report))
         ]
+        ruled = [
+            (policy, document)
+            for document in documents
+            if document.kind == "Policy" and (policy := read_policy(document, report))
+        ]
         refuse_twins(found, report)
+        refuse_twin_policies(ruled, report)
         refuse_twin_schedules(planned, report)
         workflows = [workflow for workflow, _ in found if not unread]
         schedules = [schedule for schedule, _ in planned if not unread]
-    return Definitions(workflows, schedules, report.sorted(), kept)
+        policies = [policy for policy, _ in ruled if not unread]
+    return Definitions(workflows, schedules, report.sorted(), kept, policies)
 
 
 def read_documents(text: str | bytes, file: str, report: Report, limits: Limits) -> list[Document]:
@@ -114,6 +124,21 @@ def refuse_twins(found: list[tuple[Workflow, Document]], report: Report) -> None
                 document.node.at(("metadata", "name")).place,
                 "workflow.duplicate",
                 f"workflow {workflow.name!r} version {workflow.version} is defined twice",
+                "give one of them another name or version",
+            )
+        seen.add(key)
+
+
+def refuse_twin_policies(found: list[tuple[PolicyFound, Document]], report: Report) -> None:
+    """Two policies of one name and version in one file: which one would be meant?"""
+    seen = set()
+    for each, document in found:
+        key = (each.policy.name, each.policy.version)
+        if key in seen:
+            report.error(
+                document.node.at(("metadata", "name")).place,
+                "policy.duplicate",
+                f"policy {key[0]!r} version {key[1]} is defined twice",
                 "give one of them another name or version",
             )
         seen.add(key)

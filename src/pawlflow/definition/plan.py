@@ -14,6 +14,7 @@ from pawlflow.definition.canonical import definition_from_bytes, definition_hash
 from pawlflow.definition.correlate import correlation_of
 from pawlflow.definition.express import compile_expression, compile_template
 from pawlflow.definition.shape import (
+    ASKED_KINDS,
     Gate,
     OnFailure,
     OnTimeout,
@@ -30,6 +31,8 @@ from pawlflow.model.ids import Digest, DurationMs, StepName, WorkflowName
 
 MILLIONTHS: Final = 1_000_000  # amounts of a budget are whole numbers of these
 PLANS_MAX: Final = 1_024  # definitions at work at one time; a plan of ten steps takes 20 KB
+RULES: Final = 2  # what instances started by this version are decided by
+ASKING_RULES: Final = 3  # those with a step that asks policies: for others nothing changed
 NO_RETRY: Final = Retry(max_retries=0)
 RETRY_ONCE: Final = Retry(max_retries=1)  # failurePolicy: retry, for steps without a policy
 START_ROOTS: Final = frozenset({"input", "instance"})
@@ -46,6 +49,23 @@ class UndoPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     params: Bound | None
     retry: Retry
     span_ms: DurationMs | None
+
+
+class PolicyPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the policies in force are asked before each attempt."""
+
+    action: str
+    resource: Bound | None
+    about: dict[str, Any]  # what is known of the step beforehand
+
+    def request(self, principal: tuple[str, str], resource: Any, known: dict[str, Any]) -> Any:
+        """Who would do what to what, and all that is known about it."""
+        return {
+            "action": self.action,
+            "principal": {"type": principal[0], "id": principal[1]},
+            "resource": resource,
+            "context": self.about | known,
+        }
 
 
 class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -84,6 +104,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     undo: UndoPlan | None  # only if the step mutates
     undo_on_failure: bool
     mutates: bool
+    policy: PolicyPlan | None
     cost: dict[str, int]  # that an attempt may cost, in millionths
     priority: int
 
@@ -123,6 +144,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parallel_undo: bool
     ladder: tuple[Rung, ...]  # who is asked about an escalation, one after another
     guarded_by: dict[int, list[int]]  # by step, the gates that must agree to what it would do
+    rules: int  # that instances are decided by which start now
     budget: dict[str, tuple[int | None, int | None]]  # soft and hard limits, in millionths
     output: Bound | None
     search: tuple[tuple[str, Bound], ...]  # what an instance may be found by
@@ -178,6 +200,7 @@ def compile_plan(workflow: Workflow) -> Plan:
         parallel_undo=workflow.parallel_undo,
         ladder=workflow.escalation,
         guarded_by=guarded_by(steps),
+        rules=ASKING_RULES if any(step.policy for step in steps) else RULES,
         budget=plan_budget(workflow),
         output=bound_template(workflow.output, FORWARD_ROOTS, index),
         search=tuple(
@@ -208,7 +231,7 @@ def plan_step(
         kind=step.kind,
         target=step.target,
         attempted=step.kind in ("run", "agent"),
-        takes_input=step.kind in ("run", "agent", "emit", "workflow"),
+        takes_input=step.kind in ASKED_KINDS,
         by_agent=step.kind == "agent",
         needs=tuple(index[edge.step] for edge in step.depends_on),
         leads_to=leads_to,
@@ -237,9 +260,36 @@ def plan_step(
         undo=plan_undo(step.undo, step, retry, index) if step.undo and step.mutates else None,
         undo_on_failure=step.undo_on_failure,
         mutates=step.mutates,
-        cost={name: millionths(amount) for name, amount in (step.cost or {}).items()},
+        policy=plan_policy(workflow, step, index, i),
+        cost=costs_of(step),
         priority=step.priority,
     )
+
+
+def plan_policy(
+    workflow: Workflow, step: Step, index: dict[StepName, int], i: int
+) -> PolicyPlan | None:
+    """Compile what is asked before dispatch; what is not dispatched asks nobody."""
+    if step.policy is None or step.kind not in ASKED_KINDS:
+        return None
+    resource = bound_template(step.policy.get("resource"), FORWARD_ROOTS, index, i)
+    about: dict[str, Any] = {
+        "workflow": workflow.name,
+        "version": workflow.version,
+        "step": step.name,
+        "kind": step.kind,
+        "effect": step.target,
+        "priority": step.priority,
+        "cost": costs_of(step),
+    }
+    if domains := workflow.metadata.get("domainsInvolved"):
+        about["domains"] = domains
+    return PolicyPlan(action=step.policy["action"], resource=resource, about=about)
+
+
+def costs_of(step: Step) -> dict[str, int]:
+    """What an attempt may cost, in millionths."""
+    return {name: millionths(amount) for name, amount in (step.cost or {}).items()}
 
 
 def plan_revise(workflow: Workflow, step: Step, index: dict[StepName, int]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ types and words; what needs the whole document (cycles, expressions, ancestors) 
 
 from typing import Any
 
-from pawlflow.definition import schedule
+from pawlflow.definition import policy, schedule
 from pawlflow.definition.fields import Schema, Table
 from pawlflow.definition.frame import IOA, IOA_TABLE, PAWL, PAWL_TABLE
 from pawlflow.definition.schedule import SPEC_TABLE as SCHEDULE_TABLE
@@ -37,6 +37,13 @@ def schedule_schema() -> Schema:
     schema = document_schema(PAWL_TABLE, PAWL, "Schedule", schedule.METADATA_TABLE, SCHEDULE_TABLE)
     schema["properties"]["spec"]["oneOf"] = [{"required": [n]} for n in ("schedule", "cron")]
     return {"$schema": DRAFT, "title": "Pawl schedule", **schema}
+
+
+def policy_schema() -> Schema:
+    """What a Policy may say; whether its text is Cedar only `check` sees."""
+    parts = (policy.METADATA_TABLE, policy.SPEC_TABLE)
+    schema = document_schema(PAWL_TABLE, PAWL, "Policy", *parts)
+    return {"$schema": DRAFT, "title": "Pawl policy", **schema}
 
 
 def document_schema(frame: Table, api: str, kind: str, metadata: Table, spec: Table) -> Schema:

@@ -6,13 +6,15 @@ templates are plain values whose strings may hold `${...}`. Fields at their defa
 the canonical form, so adding a field with a default never changes the hash of an old definition.
 """
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from pawlflow.model.ids import DurationMs, EffectName, RoleName, StepName, TimeMs, WorkflowName
 
 StepKind = Literal["run", "agent", "approval", "sleep", "wait", "workflow", "emit"]
+# What is given to somebody: it takes a `with`, and may ask the policies first.
+ASKED_KINDS: Final = ("run", "agent", "workflow", "emit")
 OnFailure = Literal["abort", "skip", "compensate", "escalate"]
 OnTimeout = Literal["fail", "retry", "escalate"]
 FailurePolicy = Literal["abort", "skip", "compensate", "retry"]
@@ -126,6 +128,14 @@ class Schedule(Value, frozen=True, kw_only=True, gc=False):
     catch_up: CatchUp = "none"
     input: Any = None  # template over `schedule`; None: {}
     paused: bool | None = None  # None: as it is
+
+
+class Policy(Value, frozen=True, kw_only=True, gc=False):
+    """A document of its own that says in Cedar what steps may do."""
+
+    name: str
+    version: int = 1
+    cedar: str
 
 
 class Keyed(Value, frozen=True, kw_only=True, gc=False):

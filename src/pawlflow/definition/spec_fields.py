@@ -246,7 +246,9 @@ IOA_SPEC_TABLE = Table(
     {
         **SPEC_TABLE.fields,
         "steps": Field("steps", steps_of(IOA_STEP_TABLE), "the steps", required=True),
-        "domainsInvolved": Field("domainsInvolved", list_of(TEXT, "domains"), "kept, not read"),
+        "domainsInvolved": Field(
+            "domainsInvolved", list_of(TEXT, "domains"), "for policies to ask"
+        ),
     },
 )
 

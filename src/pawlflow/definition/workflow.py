@@ -18,7 +18,7 @@ from pawlflow.definition.links import link_steps
 from pawlflow.definition.lint import lint
 from pawlflow.definition.read import FILE_LIMITS, Limits, Node
 from pawlflow.definition.report import EnoughError, Report, listing, suggest
-from pawlflow.definition.shape import Step, StepKind, Undo, Workflow
+from pawlflow.definition.shape import ASKED_KINDS, Step, StepKind, Undo, Workflow
 from pawlflow.definition.spec_fields import (
     COMPENSATION_TABLE,
     IOA_METADATA_TABLE,
@@ -126,6 +126,13 @@ def read_step(node: Node, table: Table, report: Report) -> StepDraft:
             "step.for_each",
             f"forEach does not go with {kind}; it goes with {', '.join(FOR_EACH_KINDS)}",
             "put the step into a child workflow, and run that for each item",
+        )
+    if kind and kind not in ASKED_KINDS and "policy" in found:
+        report.error(
+            node.place_of("policy"),
+            "step.policy",
+            f"policy does not go with {kind}; it goes with {', '.join(ASKED_KINDS)}",
+            "put it on the step that acts",
         )
     return StepDraft(name=found.get("name", ""), kind=kind, node=node, fields=found)
 

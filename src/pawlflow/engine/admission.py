@@ -54,7 +54,7 @@ def admit_receipt(state: Instance, receipt: Receipt) -> Receipt:
     The result stays, so that people see what was refused.
     """
     key = state.keys.get(receipt.key)
-    if receipt.outcome != "ok" or key is None or key.direction == "undo":
+    if receipt.outcome != "ok" or key is None or key.direction != "do":
         return receipt
     schema = state.plan.steps[key.step].check
     if schema is None:  # then nobody needs the value itself

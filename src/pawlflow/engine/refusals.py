@@ -112,7 +112,7 @@ def is_news(live: Live, receipt: Receipt) -> bool:
     if receipt.outcome != "ok" or not isinstance(state, Instance):
         return False
     key = state.keys.get(receipt.key)
-    if key is None or key.direction == "undo":
+    if key is None or key.direction != "do":
         return key is None
     unit = state.of_round(key.step, key.item, key.round)
     return unit.status != SUCCEEDED and unit.late is None

@@ -75,7 +75,7 @@ def leave_fan(state: Instance, unit: Unit) -> None:
         return
     if state.plan.steps[unit.step].undo is None:
         unit.params = None
-    told = unit.failure is not None or unit.role is not None or unit.warnings
+    told = unit.failure is not None or unit.role is not None or unit.warnings or unit.asking
     if unit.result is not None and unit.attempt == unit.round == 1 and not told:
         what = (unit.since, unit.ended, unit.result, unit.params)
         state.done[unit.place] = Done(unit.step, unit.place, *what)

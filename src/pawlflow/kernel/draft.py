@@ -2,15 +2,17 @@
 
 from typing import Final, Literal
 
+from pawlflow.definition.plan import NO_RETRY, UndoPlan
 from pawlflow.kernel.evolve import EVOLVE
 from pawlflow.kernel.refused import Rejected as Rejected
 from pawlflow.kernel.state import Instance, State, key_of
-from pawlflow.kernel.units import RUNNING, UNDO_RUNNING, Unit
+from pawlflow.kernel.units import CORRECTING, READY, RUNNING, UNDO_RUNNING, Unit
 from pawlflow.model.events import Event
 from pawlflow.model.failure import Failure, FailureClass, failure_of
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import (
+    POLICY,
     UNPINNED,
     Call,
     Called,
@@ -25,6 +27,8 @@ from pawlflow.model.intents import (
 from pawlflow.model.journal import Send
 from pawlflow.model.payload import Payload
 
+# How policies are asked: like an undo, it is made beside the step.
+ASKING: Final = UndoPlan(by_agent=False, target=POLICY, params=None, retry=NO_RETRY, span_ms=None)
 ENGINE: Final = "engine"  # who decided, when nobody outside did
 
 
@@ -79,10 +83,12 @@ class Draft:
 def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
     """The call of a unit's present attempt, the same whenever it is made again."""
     plan = state.plan.steps[unit.step]
-    undo = direction == "undo"
-    asked = plan.undo if undo else plan
+    undo, do = direction == "undo", direction == "do"
+    asked = plan.undo if undo else plan if do else ASKING
     params = unit.undo_params if undo else unit.params
     attempt = unit.undo_attempt if undo else unit.attempt
+    if unit.asking is not None and direction == "ask":
+        params, attempt = unit.asking.request, unit.asking.number
     assert asked is not None
     assert params is not None
     key = key_of(state, unit, direction)
@@ -97,13 +103,19 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
         round=unit.round,
         by_agent=asked.by_agent,
         target=asked.target,
-        role=None if undo else unit.role,
+        role=unit.role if do else None,
         params=params,
-        feedback=() if undo else feedback_of(unit),
+        feedback=feedback_of(unit) if do else (),
         timeout_ms=asked.span_ms,
-        heartbeat_ms=None if undo else plan.heartbeat_ms,
+        heartbeat_ms=plan.heartbeat_ms if do else None,
         grace_ms=plan.grace_ms,
     )
+
+
+def is_asking(unit: Unit) -> bool:
+    """Does it wait for an answer of the policies? One that was stopped meanwhile does not."""
+    waits = unit.asking is not None and unit.asking.decided is None
+    return waits and unit.status in (READY, CORRECTING)
 
 
 def feedback_of(unit: Unit) -> tuple[object, ...]:
@@ -118,7 +130,8 @@ def calls_open(state: State) -> int:
     if not isinstance(state, Instance):
         return 0
     undo = sum(state.unit(place).undo == UNDO_RUNNING for place in state.undoing)
-    return state.counts[RUNNING] + undo
+    asking = sum(is_asking(state.unit(place)) for place in state.asking)
+    return state.counts[RUNNING] + undo + asking
 
 
 def open_intents(state: State) -> list[Intent]:
@@ -128,6 +141,8 @@ def open_intents(state: State) -> list[Intent]:
     running = sorted(map(state.unit, state.open), key=lambda unit: unit.order)
     calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
     undoing = (state.unit(place) for place in state.undoing)
+    asking = map(state.unit, sorted(state.asking))
+    calls += [call_of(state, unit, "ask") for unit in asking if is_asking(unit)]
     calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]
     if state.closing is None:
         return list(calls)

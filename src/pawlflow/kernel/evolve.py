@@ -16,7 +16,7 @@ from pawlflow.kernel.counters import (
     set_until,
 )
 from pawlflow.kernel.state import RANK_INSTANCE, Instance, State, arm, key_of
-from pawlflow.kernel.system import batch, loop, rate, registry, schedule, slots, topic
+from pawlflow.kernel.system import batch, loop, policies, rate, registry, schedule, slots, topic
 from pawlflow.kernel.units import (
     CANCELLED,
     PENDING,
@@ -225,5 +225,5 @@ def handlers(*rooms: Mapping[str, Any]) -> Iterator[tuple[type, Handler]]:
         yield from ((kind, function) for kind in get_args(event) or (event,))
 
 
-ROOMS: Final = (steps, again, slots, rate, batch, loop, schedule, topic, registry)
+ROOMS: Final = (steps, again, slots, rate, batch, loop, schedule, topic, registry, policies)
 EVOLVE: Final = dict(handlers(globals(), *map(vars, ROOMS)))

@@ -6,8 +6,8 @@ undone like everything else, should it come to that.
 
 from heapq import heappush
 
-from pawlflow.kernel.counters import enqueue, line_up, move, set_until, unheld
-from pawlflow.kernel.state import Instance, has_keys, make_key
+from pawlflow.kernel.counters import enqueue, line_up, move, set_until, stand, unheld
+from pawlflow.kernel.state import Instance, has_keys, key_of, make_key
 from pawlflow.kernel.units import (
     CORRECTING,
     PENDING,
@@ -15,6 +15,7 @@ from pawlflow.kernel.units import (
     SKIPPED,
     SUCCEEDED,
     UNDO_PENDING,
+    Asking,
     Unit,
 )
 from pawlflow.model import reviews as ev
@@ -92,6 +93,9 @@ def know_keys(state: Instance, unit: Unit) -> None:
     if (unit.attempt or unit.round > 1) and has_keys(state, unit):
         for round_ in range(1, unit.round + 1):
             make_key(state, unit, "do", round_)
+    if state.plan.steps[unit.step].policy is not None and has_keys(state, unit):
+        for round_ in range(1, unit.round + 1):
+            make_key(state, unit, "ask", round_)
 
 
 def next_item(state: Instance, step: int, item: int, place: int) -> Unit:
@@ -108,7 +112,11 @@ def on_fixed(state: Instance, event: ev.FanFixed) -> None:
 
 
 def on_barred(state: Instance, event: ev.StepBarred) -> None:
-    unit = state.at(event.step, event.item)
+    leave_line(state, state.at(event.step, event.item))
+
+
+def leave_line(state: Instance, unit: Unit) -> None:
+    """Wait outside of the line, and outside of what the budget holds."""
     unit.order = 0  # nobody with this number stands in line
     if unit.held:
         unheld(state, unit)
@@ -139,3 +147,22 @@ def climb(state: Instance, unit: Unit, level: int) -> None:
     unit.level = level
     span = ladder[level - 1].timeout_ms if level < len(ladder) else None
     set_until(state, unit, None if span is None else TimeMs(state.now + span))
+
+
+def on_asked(state: Instance, event: ev.PolicyAsked) -> None:
+    unit = state.at(event.step, event.item)
+    granted = unit.asking.granted if unit.asking is not None else b""
+    unit.asking = Asking(event.number, event.request, unit.order, granted=granted)
+    leave_line(state, unit)
+    state.asking[unit.place] = None
+    key_of(state, unit, "ask")
+
+
+def on_decided(state: Instance, event: ev.PolicyDecided) -> None:
+    unit = state.at(event.step, event.item)
+    assert unit.asking is not None, "only what was asked is answered"
+    del state.asking[unit.place]
+    unit.asking.decided = event
+    if event.clears:
+        unit.asking.cleared, unit.order, unit.wait = state.now, unit.asking.order, None
+        stand(state, unit)

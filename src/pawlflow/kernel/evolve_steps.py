@@ -163,8 +163,12 @@ def on_succeeded(state: Instance, event: ev.StepSucceeded) -> None:
 
 
 def on_granted(state: Instance, event: ev.GateGranted) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     unit.votes = (*unit.votes, Vote(event.by, event.role))
+    if unit.asking is not None:  # by a policy: now it may be asked again
+        unit.asking.granted = event.digest
+        line_up(state, unit, READY)
+        return
     unit.result = event.result
     settle(state, unit, SUCCEEDED)
     let_go(state, unit.step)
@@ -204,13 +208,13 @@ def list_unknown(state: Instance, unit: Unit, attempt: int, failure: Failure) ->
 
 def on_rejected(state: Instance, event: ev.GateRejected) -> None:
     if event.settles:
-        unit = state.unit(event.step)
+        unit = state.at(event.step, event.item)
         unit.failure = event.failure
         settle(state, unit, FAILED)
 
 
 def on_voted(state: Instance, event: ev.GateVoted) -> None:
-    unit = state.unit(event.step)
+    unit = state.at(event.step, event.item)
     unit.votes = (*unit.votes, Vote(event.by, event.role))
     if unit.claimed_by == event.by:  # their part is done: somebody else may look after the rest
         unit.claimed_by = None

@@ -2,7 +2,7 @@
 
 from heapq import heappop
 
-from pawlflow.kernel import budget, fans, guards, mend, waits
+from pawlflow.kernel import budget, fans, guards, mend, policies, waits
 from pawlflow.kernel.counters import first_in
 from pawlflow.kernel.draft import Draft
 from pawlflow.kernel.state import Instance
@@ -68,6 +68,9 @@ def begin(draft: Draft, unit: Unit) -> None:
         fans.open_fan(draft, plan)
         return
     if draft.state.plan.guarded_by and guards.is_barred(draft, unit):
+        return
+    asks = plan.policy if draft.state.rules >= policies.SINCE_RULES else None
+    if asks is not None and policies.hold_back(draft, unit, asks):
         return
     if not plan.attempted:
         waits.open_wait(draft, unit)

@@ -13,13 +13,16 @@ from pawlflow.model.events import (
     InstanceStopping,
     ReviewClaimed,
     StepEscalated,
+    StepFailed,
     StepWaiting,
 )
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import NO_ITEM, TimeMs
+from pawlflow.model.ids import NO_ITEM, RoleName, TimeMs
 from pawlflow.model.inputs import Approve, ClaimReview, Reject
 from pawlflow.model.payload import Payload
-from pawlflow.model.reviews import GateVoided, OfReview
+from pawlflow.model.reviews import GateVoided, OfReview, PolicyGate
+
+AnyGate = Gate | PolicyGate
 
 
 def open_gate(draft: Draft, unit: Unit, until: TimeMs | None) -> None:
@@ -49,15 +52,18 @@ def approve(draft: Draft, incoming: Approve) -> Rejected | None:
         return Rejected("budget.limits", f"{incoming.step} is a gate, and has no limits")
     if has_voted(unit, incoming.by):
         return Rejected("approval.duplicate", incoming.by)
+    who = (incoming.by, incoming.role, incoming.comment)
     stale = unit.guarded is not None and guards.asked_about(draft, unit) != unit.guarded
     if stale or len(unit.votes) + 1 < gate.quorum:
-        draft.emit(GateVoted(unit.step, incoming.by, incoming.role, incoming.comment))
+        draft.emit(GateVoted(unit.step, *who, unit.item))
         if stale:  # they agreed to what they saw, and that is not what would happen
             draft.emit(GateVoided(unit.step, -1, NO_ITEM))
         return None
     comment = None if incoming.comment is None else incoming.comment.value
     result = draft.payload({"by": incoming.by, "comment": comment})
-    draft.emit(GateGranted(unit.step, incoming.by, incoming.role, incoming.comment, result))
+    asked = unit.asking.decided if unit.asking is not None else None
+    bound = asked and guards.digest_of(draft.state, unit, unit.params, asked.policies)
+    draft.emit(GateGranted(unit.step, *who, result, unit.item, bound or b""))
     if unit.guarded is not None:
         guards.bind(draft, unit)
     return None
@@ -73,38 +79,50 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     busy = revise.is_under_way(draft.state, unit) if changes else None
     if busy is not None:
         return Rejected("approval.revising", f"{busy} is being done again already")
-    message = f"{incoming.by} rejected {draft.state.plan.steps[unit.step].name}"
+    message = f"{incoming.by} rejected {draft.state.name_of(unit)}"
     failure = draft.failure("governance", "approval.rejected", message)
     settles = gate.on_reject == "cancel"
-    draft.emit(
-        GateRejected(unit.step, incoming.by, incoming.role, incoming.comment, failure, settles)
-    )
+    who = (incoming.by, incoming.role, incoming.comment)
+    draft.emit(GateRejected(unit.step, *who, failure, settles, unit.item))
     if settles:
         compensate = draft.state.plan.compensates
         said = (unit.step, failure, incoming.by, compensate)
-        undo.stop(draft, InstanceStopping("cancelled", *said))
+        if unit.item != NO_ITEM:  # and with an item its step
+            draft.emit(StepFailed(unit.step, NO_ITEM, 0, failure))
+        undo.stop(draft, InstanceStopping("cancelled", *said, item=unit.item))
     elif changes:
         revise.send_back(draft, unit, incoming)
     else:
-        mend.give_up(draft, unit, 0, failure)
+        mend.give_up(draft, unit, unit.attempt, failure)
     return None
 
 
-def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, Gate] | Rejected:
+def open_gate_of(draft: Draft, incoming: OfReview) -> tuple[Unit, AnyGate] | Rejected:
     """The open gate this person may decide about, or why not."""
     state = draft.state
     unit = state.named(incoming.step)
     if unit is None:
         return Rejected("step.unknown", incoming.step)
-    gate = state.plan.steps[unit.step].gate
+    gate = gate_of(state, unit)
     if gate is None or unit.status != WAITING:
         return Rejected("approval.not_open", incoming.step)
     return barred(state, unit, gate, incoming) or (unit, gate)
 
 
-def barred(state: Instance, unit: Unit, gate: Gate, incoming: OfReview) -> Rejected | None:
+def gate_of(state: Instance, unit: Unit) -> AnyGate | None:
+    """The gate that a unit is, or that a policy has put before it."""
+    asked = unit.asking if unit.wait == "approval" else None
+    return asked.decided.gate if asked and asked.decided else state.plan.steps[unit.step].gate
+
+
+def role_of(unit: Unit, gate: AnyGate) -> RoleName | None:
+    """Who may decide: as it was reassigned, but for a policy, whose role nobody changes."""
+    return gate.role if unit.asking is not None else unit.role or gate.role
+
+
+def barred(state: Instance, unit: Unit, gate: AnyGate, incoming: OfReview) -> Rejected | None:
     """Why this person may not decide about a gate, if they may not."""
-    role = unit.role or gate.role
+    role = role_of(unit, gate)
     if role is not None and incoming.role != role:
         return Rejected("approval.wrong_role", f"{incoming.step} asks for {role}")
     if gate.not_by_requester and incoming.by == state.by:
@@ -126,7 +144,7 @@ def claim(draft: Draft, incoming: ClaimReview) -> Rejected | None:
     unit = state.named(incoming.step)
     if unit is None:
         return Rejected("step.unknown", incoming.step)
-    gate = state.plan.steps[unit.step].gate
+    gate = gate_of(state, unit)
     if unit.status == WAITING and gate is not None:
         refused = barred(state, unit, gate, incoming)
         if refused is None and has_voted(unit, incoming.by):
@@ -146,10 +164,10 @@ def claim(draft: Draft, incoming: ClaimReview) -> Rejected | None:
 
 def expire(draft: Draft, unit: Unit) -> None:
     """Nobody decided in time. Never granted by itself: a human is asked, or the step fails."""
-    plan = draft.state.plan.steps[unit.step]
-    message = f"nobody decided about {plan.name} in time"
+    gate = gate_of(draft.state, unit)
+    message = f"nobody decided about {draft.state.name_of(unit)} in time"
     failure = draft.failure("timeout", "approval.expired", message)
-    if plan.gate is not None and plan.gate.on_expire == "fail":
-        mend.give_up(draft, unit, 0, failure)
+    if gate is not None and gate.on_expire == "fail":
+        mend.give_up(draft, unit, unit.attempt, failure)
     else:
-        draft.emit(StepEscalated(unit.step, unit.item, 0, failure))
+        draft.emit(StepEscalated(unit.step, unit.item, unit.attempt, failure))

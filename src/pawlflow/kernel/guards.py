@@ -49,11 +49,11 @@ def agrees(state: Instance, gate: Unit, unit: Unit) -> bool:
     return digests.get(state.name_of(unit)) == digest_of(state, unit, unit.params)
 
 
-def digest_of(state: Instance, unit: Unit, params: Payload | None) -> bytes:
+def digest_of(state: Instance, unit: Unit, params: Payload | None, rules: bytes = b"") -> bytes:
     """What an approval of this call is bound to."""
     plan = state.plan.steps[unit.step]
     place = (plan.name, unit.item, unit.round)
-    return approval_digest(ApprovalParts(plan.target, params, *place, state.plan.definition))
+    return approval_digest(ApprovalParts(plan.target, params, *place, state.plan.definition, rules))
 
 
 def bind(draft: Draft, gate: Unit) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from pawlflow.kernel.draft import calls_open
+from pawlflow.kernel.gates import gate_of, role_of
 from pawlflow.kernel.ladder import rung_of
 from pawlflow.kernel.state import Instance, next_deadline
 from pawlflow.kernel.step import State
@@ -97,12 +98,12 @@ def orphan_of(state: Instance, unit: Unit, since: TimeMs) -> Question | None:
 
 def question_of(state: Instance, unit: Unit) -> Question | None:
     """What a human is asked about this step now."""
-    gate, escalated = state.plan.steps[unit.step].gate, unit.status == ESCALATED
+    gate, escalated = gate_of(state, unit), unit.status == ESCALATED
     if not escalated and not unit.held and (unit.status != WAITING or gate is None):
         return None
     assert unit.asked_at is not None, "a review begins when a human is asked"
     rung = rung_of(state, unit)
-    own = None if gate is None else unit.role or gate.role
+    own = None if gate is None else role_of(unit, gate)
     return Question(
         state.name_of(unit),
         "escalation" if escalated else "budget" if unit.held else "approval",
@@ -126,6 +127,8 @@ def failure_shown(state: Instance, unit: Unit) -> Payload:
     rung = rung_of(state, unit)
     if rung is not None:
         shown |= {"level": unit.level, "channel": rung.channel}
+    if unit.asking is not None and unit.asking.decided and unit.asking.decided.answer.data:
+        shown["policy"] = unit.asking.decided.answer.value
     if unit.shown is not None and len(unit.shown.data or b"") <= SHOWN_BYTES_MAX:
         shown["shown"] = unit.shown.value
     return Payload.of(shown, state.cell.tenant)

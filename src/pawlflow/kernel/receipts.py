@@ -4,7 +4,7 @@ A success may settle any attempt of its step key, a failure only its own. So a d
 a reordered receipt never changes an outcome.
 """
 
-from pawlflow.kernel import budget, children, mend, undo
+from pawlflow.kernel import budget, children, mend, policies, undo
 from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.units import (
     SUCCEEDED,
@@ -28,6 +28,8 @@ def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
     unit = draft.state.of_round(key.step, key.item, key.round)
     if key.direction == "undo":
         settled = receive_undo(draft, unit, incoming)
+    elif key.direction == "ask":
+        settled = policies.receive_answer(draft, unit, incoming)
     elif incoming.outcome == "ok":
         settled = receive_success(draft, unit, key, incoming)
     else:

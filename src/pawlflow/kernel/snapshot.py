@@ -10,6 +10,7 @@ from typing import Final
 
 from pawlflow.definition.plan import Plan
 from pawlflow.kernel.counters import listen, release, reserve, stand
+from pawlflow.kernel.draft import is_asking
 from pawlflow.kernel.evolve_again import know_keys
 from pawlflow.kernel.state import (
     RANK_INSTANCE,
@@ -247,6 +248,8 @@ def rebuild_status(state: Instance, unit: Unit) -> None:
         state.open[unit.place] = None
     if unit.status in (READY, CORRECTING) and unit.order:
         stand(state, unit)
+    elif is_asking(unit):
+        state.asking[unit.place] = None
     elif unit.status == RUNNING and state.plan.budget:
         reserve(state, unit, 1)
     if unit.status == WAITING:

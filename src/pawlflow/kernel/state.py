@@ -45,7 +45,7 @@ class Instance:
         *("paused", "places", "plan", "queued", "rate", "remaining", "reserved", "rollback"),
         *("rules", "search", "signals", "signals_seen", "slot", "spent", "start_at", "started"),
         *("turn", "undo_keys", "undo_list", "undoing", "undone_failed", "units", "values", "waits"),
-        "warned",
+        *("warned", "asking"),
     )
 
     def __init__(self, cell: CellId, plan: Plan) -> None:  # noqa: PLR0915  # all that is known
@@ -54,8 +54,7 @@ class Instance:
         # Facts.
         self.turn = self.rules = 0
         self.now = TimeMs(0)
-        self.nonce = b""
-        self.by = ""
+        self.nonce, self.by = b"", ""
         self.slot = ""  # the key of the slots it needs one of, if any
         self.rate = ""  # the key of the rate its start counts for, if any
         self.granted = False  # it has its slot, and asks its rate
@@ -93,6 +92,7 @@ class Instance:
         self.earlier: dict[tuple[int, int], list[int]] = {}  # places of earlier runs, by unit
         self.fresh: list[int] = []  # steps not looked at yet in this turn; a heap
         self.open: dict[int, None] = {}  # places
+        self.asking: dict[int, None] = {}  # those that wait for an answer of the policies
         self.attempts: Line = []  # ready for an executor; may hold some that left the line
         self.openings: Line = []  # ready, and no executor is needed
         self.reserved: dict[str, int] = {}  # by attempts that run
@@ -248,6 +248,8 @@ def is_armed(state: Instance, due: int, rank: int, place: int) -> bool:
 
 def key_of(state: Instance, unit: Unit, direction: Direction) -> StepKey:
     """The step key of a unit's present round."""
+    if direction == "ask":
+        return make_key(state, unit, direction, unit.round)
     keys = state.do_keys if direction == "do" else state.undo_keys
     made = keys.get(unit.place)
     if made is None:

@@ -1,9 +1,8 @@
 """Step: the one call the shard makes. One input, one cell, one turn, or a refusal."""
 
-from typing import Final
-
 import msgspec
 
+from pawlflow.definition.plan import RULES as RULES
 from pawlflow.definition.plan import Plan
 from pawlflow.kernel.decide import decide
 from pawlflow.kernel.draft import Draft, Rejected
@@ -23,8 +22,6 @@ from pawlflow.model.journal import (
     turn_bytes,
     turn_hash,
 )
-
-RULES: Final = 2  # what instances started by this version are decided by
 
 
 class Cell:
@@ -52,11 +49,11 @@ def new_cell(cell: CellId, plan: Plan | None) -> Cell:
     return Cell(state, instance_genesis(cell))
 
 
-def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = RULES) -> Stepped | Rejected:
+def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = 0) -> Stepped | Rejected:
     """Decide one input. If this raises, the live cell is spoilt: drop it and read it again.
 
-    `rules` matter only for the first turn; after that an instance is decided by its own. A system
-    cell lives for ever, and each of its turns is decided by the rules given.
+    `rules` (0: those of this version) matter only for the first turn; after that an instance is
+    decided by its own. A system cell lives for ever: each of its turns is decided by those given.
     """
     state = cell.state
     before = state.turn, state.now, state.rules
@@ -64,9 +61,9 @@ def step(cell: Cell, incoming: Input, stamps: Stamps, rules: int = RULES) -> Ste
     draft: Draft | SystemDraft[System]
     if isinstance(state, Instance):
         draft = Draft(state, stamps.entropy)
-        refused = decide(draft, incoming, state.rules or rules)
+        refused = decide(draft, incoming, state.rules or rules or state.plan.rules)
     else:
-        state.rules = max(state.rules, rules)
+        state.rules = max(state.rules, rules or RULES)
         draft = SystemDraft(state, EVOLVE)
         refused = KINDS[state.cell.workflow].decide(draft, incoming)
     if refused is not None:

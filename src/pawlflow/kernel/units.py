@@ -10,6 +10,7 @@ from pawlflow.model.ids import NO_ITEM, RoleName, TimeMs
 from pawlflow.model.intents import Direction
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record
+from pawlflow.model.reviews import PolicyDecided
 
 PENDING: Final = 0
 READY: Final = 1
@@ -58,6 +59,17 @@ class Vote(Record, frozen=True, gc=False):
     role: RoleName | None
 
 
+class Asking(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """What policies were asked about a unit, and how they answered."""
+
+    number: int  # how often it was asked
+    request: Payload
+    order: int  # its place in the line, which it left meanwhile
+    decided: PolicyDecided | None = None  # None: no answer has come yet
+    cleared: TimeMs | None = None  # since when what was asked about may be done
+    granted: bytes = b""  # the digest of what was agreed to, where an approval was required
+
+
 class Unit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """The life of one step, or of one item of it. Made when it is first touched."""
 
@@ -100,6 +112,7 @@ class Unit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False
     over: bool = False  # an earlier run, put aside; another unit stands for the step
     items: Payload | None = None  # of such an item: the list it was of
     place: int = 0  # its number among all units: the step's, or one behind them for an item
+    asking: Asking | None = None  # of the policies
 
 
 class Done(Record, frozen=True, gc=False):

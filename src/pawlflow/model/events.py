@@ -157,11 +157,15 @@ class OfGate(Record, frozen=True):
 class GateVoted(OfGate, frozen=True, tag="gate.voted", gc=False):
     """One approval of several needed."""
 
+    item: int = NO_ITEM  # of the step, where a policy asked for it
+
 
 class GateGranted(OfGate, frozen=True, tag="gate.granted", gc=False):
     """The last approval needed; the gate is open."""
 
     result: Payload
+    item: int = NO_ITEM  # of the step, where a policy asked for it
+    digest: bytes = b""  # then: of what was agreed to
 
 
 class GateRejected(OfGate, frozen=True, tag="gate.rejected", gc=False):
@@ -169,6 +173,7 @@ class GateRejected(OfGate, frozen=True, tag="gate.rejected", gc=False):
 
     failure: Failure
     settles: bool
+    item: int = NO_ITEM  # of the step, where a policy asked for it
 
 
 class ReviewClaimed(OfUnit, frozen=True, tag="review.claimed", gc=False):

@@ -14,7 +14,8 @@ from pawlflow.model.ids import CellId, Digest, DurationMs, RoleName, StepKey, St
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, writer_for
 
-Direction = Literal["do", "undo"]
+Direction = Literal["do", "undo", "ask"]  # ask: may it be done? A policy answers
+POLICY: Final = "sys/policy"  # the effect that asks the policies in force
 UNPINNED: Final = b""  # hash of an effect that no manifest pins
 
 

@@ -1,14 +1,15 @@
 """Reviews: what happens around a human's decision, and what an approval is bound to."""
 
 from hashlib import sha256
-from typing import Final
+from typing import Final, Literal
 
 from pawlflow.model.failure import Failure
-from pawlflow.model.ids import Digest, RoleName, StepName
+from pawlflow.model.ids import Digest, DurationMs, RoleName, StepName
 from pawlflow.model.payload import Payload
 from pawlflow.model.records import Record, write
 from pawlflow.model.shared import OfUnit
 
+Ruling = Literal["allow", "deny", "approval"]
 NO_POLICY: Final = b""  # the hash of the policy in force, where none is
 
 
@@ -51,7 +52,37 @@ class GateVoided(Record, frozen=True, tag="gate.voided", gc=False):
     item: int
 
 
-ReviewEvent = StepReopened | FanFixed | StepBarred | StepRaised | GateBound | GateVoided
+class PolicyGate(Record, frozen=True, gc=False):
+    """Whom a policy asks to agree, and what follows if they do not."""
+
+    role: RoleName | None
+    quorum: int
+    expires_ms: DurationMs | None
+    not_by_requester: bool
+    on_reject: Literal["cancel", "fail"] = "cancel"
+    on_expire: Literal["escalate", "fail"] = "escalate"
+
+
+class PolicyAsked(OfUnit, frozen=True, tag="policy.asked", gc=False):
+    """The policies in force are asked about the next attempt, for the `number`th time."""
+
+    number: int
+    request: Payload
+
+
+class PolicyDecided(OfUnit, frozen=True, tag="policy.decided", gc=False):
+    """The answer, and the hash of the policies that gave it; `clears`: the attempt may begin."""
+
+    number: int
+    decision: Ruling
+    policies: bytes
+    answer: Payload
+    clears: bool
+    gate: PolicyGate | None = None
+
+
+GateEvent = StepReopened | FanFixed | StepBarred | StepRaised | GateBound | GateVoided
+ReviewEvent = GateEvent | PolicyAsked | PolicyDecided
 
 
 class OfReview(Record, frozen=True):

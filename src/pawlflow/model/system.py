@@ -14,6 +14,7 @@ from pawlflow.model.codec import encode
 from pawlflow.model.ids import CellId, Digest, InstanceId, StepName, Tenant, WorkflowName
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
+from pawlflow.model.policies import PolicyInput, PolicySetEvent
 from pawlflow.model.records import Record
 from pawlflow.model.timed import Cron, TimedEvent, TimedInput
 
@@ -286,6 +287,7 @@ SystemInput = (
     | TimedInput
     | BatchInput
     | LoopInput
+    | PolicyInput
 )
 SystemEvent = (
     SlotLimited
@@ -305,4 +307,5 @@ SystemEvent = (
     | TimedEvent
     | BatchEvent
     | LoopEvent
+    | PolicySetEvent
 )

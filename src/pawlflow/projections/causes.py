@@ -26,6 +26,7 @@ from pawlflow.model.events import (
 from pawlflow.model.ids import StepKey
 from pawlflow.model.inputs import Input, Receipt, Tick
 from pawlflow.model.intents import Direction
+from pawlflow.model.reviews import PolicyAsked
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -53,6 +54,8 @@ class Causes(msgspec.Struct):
         match event:
             case StepStarted(step=step, item=item):
                 self.ask(state, state.at(step, item), "do", place)
+            case PolicyAsked(step=step, item=item, number=number):
+                self.calls[key_of(state, state.at(step, item), "ask"), number] = place
             case UndoStarted():
                 self.ask(state, undone(state, event), "undo", place)
             case StepWaiting(step=step, item=item, kind="child"):

@@ -10,6 +10,7 @@ import msgspec
 
 from pawlflow.model.events import Mode, Rollback, SkipReason, WaitKind
 from pawlflow.model.failure import FailureClass
+from pawlflow.model.reviews import Ruling
 
 Schema = dict[str, Any]
 
@@ -59,7 +60,9 @@ EVENTS: Final[dict[str, Published]] = {
         ("item", "until", "event", "child"),
     ),
     "ApprovalRequested": Published(
-        "a gate asks", ("step", "kind", "quorum"), ("role", "until", "show", "guarded")
+        "a gate asks, or a policy does",
+        ("step", "kind", "quorum"),
+        ("item", "role", "until", "show", "guarded"),
     ),
     "AgentTaskCompleted": Published(
         "an attempt succeeded",
@@ -102,20 +105,27 @@ EVENTS: Final[dict[str, Published]] = {
         ("item", "role", "params", "comment"),
     ),
     "ApprovalVoted": Published(
-        "one approval of several needed was given", ("step", "by"), ("role", "comment")
+        "one approval of several needed was given", ("step", "by"), ("item", "role", "comment")
     ),
     "ApprovalVoided": Published(
         "what was asked about has changed; the gate asks again", ("step",), ("cause", "item")
     ),
     "ApprovalGranted": Published(
-        "the last approval needed was given", ("step", "by", "result"), ("role", "comment")
+        "the last approval needed was given",
+        ("step", "by", "result"),
+        ("item", "role", "comment", "digest"),
     ),
     "ApprovalRejected": Published(
-        "a human refused", ("step", "by", "failure"), ("role", "comment")
+        "a human refused", ("step", "by", "failure"), ("item", "role", "comment")
     ),
     "ApprovalExpired": Published("nobody decided in time", ("step", "failure"), ENDED[1:]),
     "ReviewClaimed": Published(
         "a human looks after a gate or an escalation", ("step", "by"), ("item", "role", "comment")
+    ),
+    "PolicyDecisionRecorded": Published(
+        "the policies in force have decided about the next attempt",
+        ("step", "decision", "policies", "in_force", "policy_hash", "inputs", "inputs_hash"),
+        ("item", "why"),
     ),
     "BudgetExceeded": Published(
         "an attempt would pass a hard limit; a human is asked to raise it",
@@ -170,6 +180,13 @@ UUID: Final[Schema] = {
 }
 
 
+RULES: Final[Schema] = {
+    "type": "array",
+    "items": {"type": "object", "required": ["policy", "version", "id"]},
+}
+HEX: Final[Schema] = {"type": "string", "pattern": "^([0-9a-f]{2})*$"}
+
+
 def one_of(words: Any) -> Schema:
     """One of the words of a Literal."""
     return {"enum": list(get_args(words))}
@@ -219,6 +236,11 @@ MEMBERS: Final[dict[str, tuple[str, Schema]]] = {
         "of the definition in force",
         {"type": "string", "pattern": "^[0-9a-f]{64}$"},
     ),
+    "decision": (
+        "what the policies say; approval: people must agree first",
+        one_of(Ruling),
+    ),
+    "digest": ("what the approval of a policy is bound to", HEX),
     "direction": ("`undo`, of an undo; absent otherwise", {"const": "undo"}),
     "effect": ("the effect that was asked for", NAME),
     "erased": ("true: a value is null because its bytes were erased", {"const": True}),
@@ -229,6 +251,9 @@ MEMBERS: Final[dict[str, tuple[str, Schema]]] = {
         "what the approval is bound to, by the name of step or item",
         {"type": ["object", "null"]},
     ),
+    "in_force": ("the policies in force, with their versions", {"type": "object"}),
+    "inputs": ("what the policies were asked: action, principal, resource", {"type": "object"}),
+    "inputs_hash": ("the address of all that they were asked", HEX),
     "how": ("what the human chose", {"enum": ["resume", "retry", "reassign"]}),
     "input": ("what the instance was started with", {}),
     "item": (
@@ -243,6 +268,8 @@ MEMBERS: Final[dict[str, tuple[str, Schema]]] = {
     "output": ("what the workflow gave", {}),
     "parent": ("the instance that waits for this one", KIN),
     "params": ("what it is called with, for this round", {}),
+    "policies": ("the policies that decided: document, version and id", RULES),
+    "policy_hash": ("of all policies in force; empty for none", HEX),
     "quorum": ("how many approvals are needed", COUNT),
     "reason": (
         "why it was skipped or stopped",
@@ -267,6 +294,7 @@ MEMBERS: Final[dict[str, tuple[str, Schema]]] = {
     "usage": ("what it truly cost, by unit of account", {"type": "object"}),
     "version": ("of the workflow", COUNT),
     "warnings": ("how many the executor reported; absent for none", COUNT),
+    "why": ("in words", {"type": ["string", "null"]}),
     "workflow": ("the name of the workflow", NAME),
 }
 

@@ -7,10 +7,11 @@ import msgspec
 
 from pawlflow.kernel.budget import plain_amount
 from pawlflow.kernel.children import child_id
+from pawlflow.kernel.gates import gate_of, role_of
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.system.starting import asking
 from pawlflow.kernel.units import FANNED, STATUS_NAMES
-from pawlflow.model import budgets
+from pawlflow.model import budgets, reviews
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, TimeMs
@@ -18,6 +19,8 @@ from pawlflow.model.payload import Payload
 from pawlflow.projections.again import AGAIN, Sentence
 from pawlflow.projections.budgets import amounts_text, held_text
 from pawlflow.projections.plain import time_told, value_of
+from pawlflow.projections.policies import decided_text
+from pawlflow.projections.publish import is_held_back
 from pawlflow.projections.story import Story, unit_of, walk
 
 Topic = Literal["start", "step", "settled", "cancelled", "pause", "stop", "undo", "end"]
@@ -162,7 +165,8 @@ def started(state: Instance, event: ev.StepStarted) -> str:
 def waiting(state: Instance, event: ev.StepWaiting) -> str:
     """A wait was opened."""
     plan, unit = state.plan.steps[event.step], state.at(event.step, event.item)
-    role = unit.role or (plan.gate.role if plan.gate else None)
+    gate = gate_of(state, unit)
+    role = None if gate is None else role_of(unit, gate)
     match event.kind:
         case "approval":
             what = f"asked for approval by {role or 'anybody'}"
@@ -194,8 +198,12 @@ def succeeded(state: Instance, event: ev.StepSucceeded) -> str:
 def tried(state: Instance, event: Any) -> str:
     """What failed: an attempt, a wait, or the step before any attempt."""
     name = name_of(state, event)
-    made = event.attempt and event.failure.code != "budget.exceeded"
-    return f"attempt {event.attempt} of {name} failed" if made else f"{name} failed"
+    held = event.failure.code == "budget.exceeded" or is_held_back(state, event)
+    return (
+        f"{name} failed"
+        if held or not event.attempt
+        else f"attempt {event.attempt} of {name} failed"
+    )
 
 
 def failed(state: Instance, event: ev.StepFailed) -> str:
@@ -318,11 +326,14 @@ SENTENCES: Final[dict[type, Sentence]] = {
     ev.LateSuccess: late,
     ev.GateVoted: lambda s, e: f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}",
     ev.GateGranted: lambda s, e: (
-        f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}, which opened it"
+        f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}, "
+        f"{'as a policy asks' if e.digest else 'which opened it'}"
     ),
     ev.GateRejected: lambda s, e: f"{person(e)} rejected {name_of(s, e)}{remark(e.comment)}",
     ev.ReviewClaimed: lambda s, e: f"{person(e)} claimed {name_of(s, e)}{remark(e.comment)}",
     **AGAIN,
+    reviews.PolicyAsked: "",
+    reviews.PolicyDecided: lambda s, e: decided_text(name_of(s, e), e),
     ev.SignalReceived: "",
     ev.SignalTaken: "",
     ev.EventDelivered: delivered,

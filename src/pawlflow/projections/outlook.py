@@ -5,6 +5,7 @@ from shlex import quote
 from typing import Final
 
 from pawlflow.kernel.children import child_id
+from pawlflow.kernel.gates import gate_of, role_of
 from pawlflow.kernel.ladder import rung_of
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
@@ -28,6 +29,7 @@ from pawlflow.model.ids import NO_ITEM
 from pawlflow.projections.budgets import held_text, held_told
 from pawlflow.projections.facts import blame, listed, named
 from pawlflow.projections.plain import time_told
+from pawlflow.projections.policies import asking_text
 from pawlflow.projections.queues import Standing, standing_words
 from pawlflow.projections.story import Told
 from pawlflow.projections.units import blamed, items_told
@@ -273,6 +275,7 @@ def open_step(told: Told, unit: Unit, now: int | None) -> str:
         return f"{name} is {next_}, but held by the budget {held}: {why}{claimed(unit)}"
     gates = [] if unit.order else gates_of(told.state, unit)
     what = f" for {listed(gates)} to agree" if gates else free_place(told.state)
+    what = asking_text(unit) or what
     return f"{name} is {next_}, and waits{what} {since}"
 
 
@@ -319,10 +322,10 @@ def awaited(told: Told, unit: Unit) -> str:
 
 def asked(told: Told, unit: Unit) -> str:
     """Whom a gate asks, and who has agreed already."""
-    gate = told.state.plan.steps[unit.step].gate
+    gate = gate_of(told.state, unit)
     if gate is None:
         return ""
-    role = unit.role or gate.role
+    role = role_of(unit, gate)
     words = f" by {role}" if role else ""
     if gate.not_by_requester:
         words += f" (not {told.state.by})"
@@ -350,7 +353,8 @@ def hints_for(told: Told, unit: Unit) -> list[str]:
         return [watch(told)]
     if unit.wait == "event":
         return [f"pawl signal {told.id} {plan.event} --data '{{...}}'"]
-    role = unit.role or (plan.gate.role if plan.gate else None)
+    gate = gate_of(told.state, unit)
+    role = None if gate is None else role_of(unit, gate)
     decide = quote(f"{told.id}/{name}") + " --by NAME" + (f" --role {role}" if role else "")
     return [f"pawl review approve {decide}", f"pawl review reject {decide}"]
 

@@ -12,6 +12,7 @@ from pawlflow.kernel.budget import plain_amount
 from pawlflow.kernel.children import child_id
 from pawlflow.kernel.draft import ENGINE
 from pawlflow.kernel.evolve import undone
+from pawlflow.kernel.gates import gate_of, role_of
 from pawlflow.kernel.ladder import rung_of
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import Fan, Unit
@@ -23,6 +24,7 @@ from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
 from pawlflow.projections.budgets import amounts_told
 from pawlflow.projections.plain import failure_told, is_erased, time_told, value_of
+from pawlflow.projections.policies import decision_told
 from pawlflow.projections.units import error_of, items_of
 
 
@@ -42,7 +44,7 @@ def payload_of(
 
 
 UNSAID: Final = frozenset(
-    {"nonce", "settles", "slot", "rate", "held"}
+    {"nonce", "settles", "slot", "rate", "held", "number", "answer", "clears", "gate"}
 )  # secrets, and inner details
 RENAMED: Final = {"shown": "show", "definition": "definition_hash", "micros": "amount"}
 COUNTS: Final = frozenset({"attempt", "round", "warnings"})  # zero: there was none
@@ -58,7 +60,7 @@ def is_gone(value: Any) -> bool:
 
 def says_something(name: str, value: Any) -> bool:
     """Leave out what is absent: no value, no item, a count or a list of nothing."""
-    if name in COUNTS or isinstance(value, tuple):
+    if name in COUNTS or isinstance(value, tuple | bytes):
         return bool(value)
     return value is not None and (name not in PLACES or value >= 0)
 
@@ -105,6 +107,8 @@ def added(state: Instance, event: ev.Event, stopping: ev.InstanceStopping | None
             return added_escalation(state, state.at(step, item))
         case ev.CompensationStarted() | ev.InstanceFailed() | ev.InstanceCancelled():
             return added_end(state, event, stopping)
+        case reviews.PolicyDecided(step=step, item=item):
+            return decision_told(state.at(step, item))
         case _:
             return {}
 
@@ -116,9 +120,9 @@ def called(asked: StepPlan | UndoPlan | None) -> dict[str, Any]:
 
 def added_wait(state: Instance, unit: Unit) -> dict[str, Any]:
     """Whom a gate asks, or which event or child a wait is for."""
-    plan = state.plan.steps[unit.step]
-    if plan.gate is not None:
-        return present(role=unit.role or plan.gate.role) | {"quorum": plan.gate.quorum}
+    plan, gate = state.plan.steps[unit.step], gate_of(state, unit)
+    if gate is not None:
+        return present(role=role_of(unit, gate)) | {"quorum": gate.quorum}
     if unit.wait == "child":
         return {"child": {"workflow": plan.target, "id": child_id(state, unit)}}
     return present(event=plan.event or None)

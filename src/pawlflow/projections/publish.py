@@ -45,9 +45,16 @@ def ended(state: Instance, event: Ended) -> list[str]:
     if event.failure is None or (event.item == NO_ITEM and event.step in state.fans):
         return []
     if event.failure.kind == "timeout":
-        return ["WorkflowStepTimedOut" if plan.gate is None else "ApprovalExpired"]
-    made = event.attempt and event.failure.code != "budget.exceeded"  # its end was told before
-    return ["AgentTaskFailed"] if made and plan.attempted else []
+        asked = plan.gate is not None or is_held_back(state, event)
+        return ["ApprovalExpired" if asked else "WorkflowStepTimedOut"]
+    told = event.failure.code == "budget.exceeded" or is_held_back(state, event)
+    return ["AgentTaskFailed"] if event.attempt and plan.attempted and not told else []
+
+
+def is_held_back(state: Instance, event: Ended) -> bool:
+    """Did a policy, or people whom it asked, end this? Of an attempt before it the end was told."""
+    asked = state.at(event.step, event.item).asking
+    return asked is not None and asked.decided is not None and not asked.decided.clears
 
 
 def on_backed_off(state: Instance, event: ev.StepBackedOff) -> list[str]:
@@ -116,7 +123,10 @@ NAMES: Final[dict[type, str | Callable[[Instance, Any], list[str]]]] = {
     ev.StepCancelled: "WorkflowStepCancelled",
     ev.LateSuccess: nothing,
     ev.GateVoted: "ApprovalVoted",
-    ev.GateGranted: lambda _, __: ["ApprovalGranted", "WorkflowStepCompleted"],
+    ev.GateGranted: lambda _, e: [
+        "ApprovalGranted",
+        *([] if e.digest else ["WorkflowStepCompleted"]),
+    ],
     ev.GateRejected: "ApprovalRejected",
     ev.ReviewClaimed: "ReviewClaimed",
     reviews.StepReopened: nothing,
@@ -125,6 +135,8 @@ NAMES: Final[dict[type, str | Callable[[Instance, Any], list[str]]]] = {
     reviews.StepRaised: "WorkflowEscalated",
     reviews.GateBound: nothing,
     reviews.GateVoided: "ApprovalVoided",
+    reviews.PolicyAsked: nothing,
+    reviews.PolicyDecided: "PolicyDecisionRecorded",
     ev.SignalReceived: "SignalReceived",
     ev.SignalTaken: nothing,
     ev.EventDelivered: "SignalReceived",

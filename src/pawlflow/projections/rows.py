@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from pawlflow.kernel.gates import gate_of
 from pawlflow.kernel.state import Instance, has_keys
 from pawlflow.kernel.summary import instance_state
 from pawlflow.kernel.units import PENDING, STATUS_NAMES, SUCCEEDED, UNDO_DONE, UNDO_NONE, Unit
@@ -97,6 +98,7 @@ def step_row(state: Instance, unit: Unit, place: Place, veil: Veil, times: Times
     undo = plan.undo
     whole = fan_of(state, unit) is not None
     result = unit.result if unit.status == SUCCEEDED else unit.late
+    gate = gate_of(state, unit)
     return StepRow(
         shard=place.shard,
         ref=place.ref,
@@ -115,7 +117,7 @@ def step_row(state: Instance, unit: Unit, place: Place, veil: Veil, times: Times
         superseded=unit.over,
         attempt=unit.attempt,
         round=unit.round,
-        role=unit.role or (plan.gate.role if plan.gate else "") or "",
+        role=unit.role or (gate.role if gate else "") or "",
         waits_for=unit.wait or "",
         command_subject=plan.target,
         command_json="" if whole or unit.status == PENDING else veil.json(unit.params),

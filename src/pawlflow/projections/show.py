@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from pawlflow.definition.shape import Gate
 from pawlflow.kernel.children import child_id
+from pawlflow.kernel.gates import gate_of, role_of
 from pawlflow.kernel.ladder import rung_of
 from pawlflow.kernel.summary import instance_state
 from pawlflow.kernel.units import (
@@ -20,6 +22,7 @@ from pawlflow.kernel.units import (
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.kin import Parent
 from pawlflow.model.payload import Payload
+from pawlflow.model.reviews import PolicyGate
 from pawlflow.projections.alerts import Found, by_effect, unattended, ways_out
 from pawlflow.projections.budgets import budget_told, held_told
 from pawlflow.projections.decisions import decisions
@@ -28,6 +31,7 @@ from pawlflow.projections.ladder import ladders
 from pawlflow.projections.lenses import lens, lens_steps
 from pawlflow.projections.outlook import hints_for
 from pawlflow.projections.plain import failure_told, is_erased, time_told, value_of
+from pawlflow.projections.policies import policy_shown
 from pawlflow.projections.story import Child, NoSuchTurnError, Story, Told, tell
 from pawlflow.projections.units import (
     error_of,
@@ -142,6 +146,8 @@ def show_unit(told: Told, unit: Unit) -> dict[str, Any]:
         "log": lines_in(told.logs.get(unit.place, ())),
         "undo_log": lines_in(told.undo_logs.get(unit.place, ())),
     }
+    if unit.asking is not None:
+        shown["policy"] = policy_shown(unit)
     fan = fan_of(state, unit)
     return shown if fan is None else shown | show_items(told, unit, fan)
 
@@ -179,6 +185,7 @@ def show_waiting(told: Told, unit: Unit) -> dict[str, Any]:
     """What an open step or item waits for from outside."""
     state, plan = told.state, told.state.plan.steps[unit.step]
     name, escalated = state.name_of(unit), unit.status == ESCALATED
+    gate = gate_of(state, unit)
     if unit.held:
         return held_waiting(told, unit)
     waiting: dict[str, Any] = {
@@ -198,7 +205,7 @@ def show_waiting(told: Told, unit: Unit) -> dict[str, Any]:
             | asked
             | level
             | ({"then": above} if above else {})
-            | ({} if plan.gate is None else {"gate": gate_asked(told, unit)})
+            | ({} if gate is None else {"gate": gate_asked(told, unit, gate)})
             | {
                 "review": f"{state.cell.key}/{name}",
                 "claimed_by": unit.claimed_by,
@@ -209,24 +216,23 @@ def show_waiting(told: Told, unit: Unit) -> dict[str, Any]:
         return waiting | {"event": plan.event}
     if unit.wait == "child":
         return waiting | {"child": {"workflow": plan.target, "id": child_id(state, unit)}}
-    if plan.gate is None:
+    if gate is None:
         return waiting
     return waiting | {
         "review": f"{state.cell.key}/{name}",
-        "role": unit.role or plan.gate.role,
-        "quorum": plan.gate.quorum,
+        "role": role_of(unit, gate),
+        "quorum": gate.quorum,
         "votes": [vote.by for vote in unit.votes],
-        "not_by": state.by if plan.gate.not_by_requester else None,
+        "not_by": state.by if gate.not_by_requester else None,
         "claimed_by": unit.claimed_by,
         "show": value_of(unit.shown),
         **({} if unit.guarded is None else {"guards": value_of(unit.guarded)}),
     }
 
 
-def gate_asked(told: Told, unit: Unit) -> dict[str, Any]:
+def gate_asked(told: Told, unit: Unit, gate: Gate | PolicyGate) -> dict[str, Any]:
     """Whom a gate had asked before its time was up or somebody refused it."""
-    gate = told.state.plan.steps[unit.step].gate
-    role = unit.role or (gate.role if gate else None)
+    role = role_of(unit, gate)
     votes = [vote.by for vote in unit.votes]
     return {"role": role, "since": time_told(told.opened.get(unit.place)), "votes": votes}
 

@@ -11,8 +11,9 @@ from pawlflow.kernel.state import Instance, key_of
 from pawlflow.model.events import Event, StepStarted, UndoStarted
 from pawlflow.model.ids import Digest, InstanceId, StepKey
 from pawlflow.model.inputs import Input, Receipt, StartInstance
-from pawlflow.model.intents import Called, Direction, Stopped
+from pawlflow.model.intents import POLICY, Called, Direction, Stopped
 from pawlflow.model.journal import Turn
+from pawlflow.model.reviews import PolicyAsked
 from pawlflow.model.system import StartChild
 from pawlflow.projections.causes import Causes, Place
 from pawlflow.projections.kin import Kin
@@ -108,7 +109,7 @@ def trace_turn(state: Instance, turn: Turn, causes: Causes, asked: Asked) -> dic
     for index, event in enumerate(apply_turn(state, turn)):
         causes.see(state, event, Place(turn.number, index))
         events.append(event_told(state, event))
-        if index in intents and isinstance(event, StepStarted | UndoStarted):
+        if index in intents and isinstance(event, StepStarted | UndoStarted | PolicyAsked):
             calls.append(call_told(state, event, intents[index], asked))
     stops = [
         {"intent": record.id.hex(), "reason": record.reason}
@@ -129,22 +130,26 @@ def event_told(state: Instance, event: Event) -> dict[str, Any]:
 
 
 def call_told(
-    state: Instance, event: StepStarted | UndoStarted, intent: Digest, asked: Asked
+    state: Instance, event: StepStarted | UndoStarted | PolicyAsked, intent: Digest, asked: Asked
 ) -> dict[str, Any]:
-    """An attempt that was asked for."""
-    plan = state.plan.steps[event.step]
-    direction: Direction = "do" if isinstance(event, StepStarted) else "undo"
-    target = plan if direction == "do" else plan.undo
-    unit = unit_of(state, event)
+    """An attempt that was asked for, or an answer of the policies."""
+    plan, unit = state.plan.steps[event.step], unit_of(state, event)
     assert unit is not None, "an attempt is of a step"
+    if isinstance(event, PolicyAsked):
+        direction: Direction = "ask"
+        attempt, effect = event.number, POLICY
+    else:
+        direction = "do" if isinstance(event, StepStarted) else "undo"
+        target = plan if direction == "do" else plan.undo
+        attempt, effect = event.attempt, "" if target is None else target.target
     key = key_of(state, unit, direction)
-    asked[key, event.attempt] = intent
+    asked[key, attempt] = intent
     return {
         "step": state.name_of(unit),
-        "attempt": event.attempt,
+        "attempt": attempt,
         "direction": direction,
         "key": uuid_told(key),
-        "effect": None if target is None else target.target,
+        "effect": effect or None,
         "intent": intent.hex(),
     }
 

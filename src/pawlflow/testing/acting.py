@@ -19,6 +19,7 @@ from pawlflow.model.inputs import (
 )
 from pawlflow.model.intents import Call
 from pawlflow.model.payload import Payload
+from pawlflow.model.policies import PublishPolicy, RetirePolicy
 from pawlflow.testing.scenario_fields import Action, Answer
 
 
@@ -35,7 +36,7 @@ def receipt_of(call: Call, stub: Answer) -> Receipt:
     return Receipt(call.key, call.attempt, "failed", failure=failure, usage=usage)
 
 
-def input_of(action: Action, tenant: Tenant) -> Input:
+def input_of(action: Action, tenant: Tenant) -> Input:  # noqa: C901  # one table
     """The input behind a line of the script."""
     by, step, event = action.by, StepName(action.step or ""), action.event or ""
     comment = None if action.comment is None else Payload.of(action.comment, tenant)
@@ -57,6 +58,11 @@ def input_of(action: Action, tenant: Tenant) -> Input:
             return PauseInstance(by, comment)
         case "unpause":
             return UnpauseInstance(by, comment)
+        case "publish":  # the text is that of the scenario
+            nothing = Payload.of(None, tenant)
+            return PublishPolicy(action.policy or "", action.version, nothing, by)
+        case "retire":
+            return RetirePolicy(action.policy or "", by, comment)
         case "resume" | "reassign" | "retry":
             edited = None if action.with_ is msgspec.UNSET else Payload.of(action.with_, tenant)
             said = (action.to, edited, comment)

@@ -13,7 +13,7 @@ import msgspec
 
 from pawlflow import requests
 from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.definition.shape import Workflow
+from pawlflow.definition.shape import Policy, Workflow
 from pawlflow.engine.actions import Accepted, Append, Notify, Publish, Reply, Stopped
 from pawlflow.engine.cells import rebuild
 from pawlflow.engine.drivers import Engine
@@ -29,10 +29,11 @@ from pawlflow.model.ids import CellId, Digest, InstanceId, Tenant, TimeMs, Workf
 from pawlflow.model.inputs import Input, Receipt, StartInstance, Tick
 from pawlflow.model.intents import Call, Stop
 from pawlflow.model.kin import Parent
+from pawlflow.policing import in_force
 from pawlflow.projections.reading import story_of
 from pawlflow.projections.verify import Difference, verify
 from pawlflow.store.port import SHARDS, Address, Head, Store, StoreError
-from pawlflow.testing.instants import InOrder, Place, place_among
+from pawlflow.testing.instants import Due, InOrder, Place, place_among
 from pawlflow.testing.stand_ins import late_answer
 
 FIRST_ANSWERS: Final = 0  # at one instant: what is done counts as done,
@@ -89,29 +90,6 @@ class VirtualClock:
         """The next sixteen bytes."""
         self.asked += 1
         return hash_of("scenario", self.name, self.asked)[:16]
-
-
-class Due:
-    """When which cell is due, as the last durable turn of each says."""
-
-    def __init__(self) -> None:
-        self.now: dict[Address, int] = {}
-        self.heap: list[tuple[int, Address]] = []
-
-    def note(self, head: Head) -> None:
-        """A cell has taken a turn."""
-        address = (head.cell.tenant, head.cell.key)
-        if head.due_at is None:
-            self.now.pop(address, None)
-        else:
-            self.now[address] = head.due_at
-            heappush(self.heap, (head.due_at, address))
-
-    def next_at(self) -> int | None:
-        """The earliest time that still stands."""
-        while self.heap and self.now.get(self.heap[0][1]) != self.heap[0][0]:
-            heappop(self.heap)
-        return self.heap[0][0] if self.heap else None
 
 
 class Host:
@@ -198,6 +176,10 @@ class Host:
         request = msgspec.structs.replace(request, schedule=None)  # one run is played, no others
         refused = self.submit(request, requests.registry_cell(self.id.tenant))
         assert refused is None, refused
+
+    def in_force(self) -> list[Policy]:
+        """The policies that decide now."""
+        return in_force(self.store, self.id.tenant)
 
     def submit(self, incoming: Input, cell: CellId | None = None) -> Rejected | None:
         """Hand in an input and let the engine work until it is durable, or refused.

@@ -7,12 +7,36 @@ order in which they were started.
 """
 
 from collections.abc import Callable
+from heapq import heappop, heappush
 
 from pawlflow.engine.timers import Deadlines
 from pawlflow.kernel.state import RANK_INSTANCE, Instance, next_deadline
-from pawlflow.store.port import Address
+from pawlflow.store.port import Address, Head
 
 Place = tuple[int, int, int]
+
+
+class Due:
+    """When which cell is due, as the last durable turn of each says."""
+
+    def __init__(self) -> None:
+        self.now: dict[Address, int] = {}
+        self.heap: list[tuple[int, Address]] = []
+
+    def note(self, head: Head) -> None:
+        """A cell has taken a turn."""
+        address = (head.cell.tenant, head.cell.key)
+        if head.due_at is None:
+            self.now.pop(address, None)
+        else:
+            self.now[address] = head.due_at
+            heappush(self.heap, (head.due_at, address))
+
+    def next_at(self) -> int | None:
+        """The earliest time that still stands."""
+        while self.heap and self.now.get(self.heap[0][1]) != self.heap[0][0]:
+            heappop(self.heap)
+        return self.heap[0][0] if self.heap else None
 
 
 class InOrder(Deadlines):

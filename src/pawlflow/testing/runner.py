@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from pawlflow import requests
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.fields import duration_text
 from pawlflow.definition.finding import Finding
@@ -27,7 +28,9 @@ from pawlflow.model.events import Event, StepStarted, UndoStarted
 from pawlflow.model.ids import INSTANCE_ID, NO_ITEM, CellId, InstanceId, Tenant
 from pawlflow.model.inputs import DeliverEvent
 from pawlflow.model.intents import Call
+from pawlflow.model.policies import PublishPolicy, RetirePolicy
 from pawlflow.model.system import EmitEvent, topic_cell
+from pawlflow.policing import judged
 from pawlflow.projections.budgets import budget_told
 from pawlflow.projections.lenses import lens
 from pawlflow.projections.publish import published
@@ -45,6 +48,7 @@ from pawlflow.testing.compare import Mismatch, compare
 from pawlflow.testing.host import THEN_SCRIPT, Crash, Host, Planned
 from pawlflow.testing.journals import journal_of
 from pawlflow.testing.scenario import Action, Answer, Scenario
+from pawlflow.testing.scenario_policies import first_of_each
 from pawlflow.testing.stand_ins import STAND_IN as STAND_IN
 from pawlflow.testing.stand_ins import stand_ins as stand_ins
 
@@ -197,6 +201,9 @@ class Play:
             raise invalid(scenario, ("input", "workflow", "definition"), start.code, message, hint)
         for action in scenario.script:
             self.host.schedule(action.at_ms, THEN_SCRIPT, partial(self.perform, action))
+        for policy in first_of_each(scenario.policies):
+            made = requests.publish_policy(policy, TENANT, "scenario")
+            self.host.deliver(requests.policies_cell(TENANT), made)
         for workflow in (*scenario.workflows, *stand_ins(scenario.workflows)):
             self.host.know(workflow)
         self.host.submit(start)
@@ -224,6 +231,12 @@ class Play:
         if action.step is not None and "/" in action.step:
             return self.submit_to_child(action, *action.step.rsplit("/", 1))
         incoming = input_of(action, TENANT)
+        if isinstance(incoming, PublishPolicy):
+            wanted = (incoming.name, incoming.version)
+            found = next(p for p in self.scenario.policies if (p.name, p.version) == wanted)
+            incoming = requests.publish_policy(found, TENANT, action.by)
+        if isinstance(incoming, PublishPolicy | RetirePolicy):
+            return self.host.deliver(requests.policies_cell(TENANT), incoming)
         if not isinstance(incoming, DeliverEvent):
             return self.host.submit(incoming)
         if self.host.rules >= TOPICS_SINCE_RULES:
@@ -263,6 +276,8 @@ class Play:
 
     def answer(self, call: Call) -> Planned | None:
         """What the stubs say to a call: answers in order, the last repeats."""
+        if call.direction == "ask":
+            return Planned(0, (judged(call, self.host.in_force()),))
         path = self.host.path_of(call.cell)
         item = "" if call.item == NO_ITEM else f"[{call.item}]"
         stands_in = call.target == STAND_IN

@@ -9,12 +9,12 @@ import msgspec
 from pawlflow.definition.fields import Schema, read_fields
 from pawlflow.definition.finding import Finding, Place
 from pawlflow.definition.frame import NAME_TABLE, PAWL, PAWL_TABLE, Document, read_frame
-from pawlflow.definition.load import load_workflows
 from pawlflow.definition.read import FILE_LIMITS, Limits, Node
 from pawlflow.definition.report import EnoughError, Report
 from pawlflow.definition.schema import DRAFT, document_schema
-from pawlflow.definition.shape import Workflow
+from pawlflow.definition.shape import Policy, Workflow
 from pawlflow.definition.workflow import check_workflow
+from pawlflow.policing import load_checked
 from pawlflow.testing.scenario_fields import (
     SCENARIO_TABLE,
     STUBS,
@@ -23,6 +23,7 @@ from pawlflow.testing.scenario_fields import (
     Answer,
     Expect,
 )
+from pawlflow.testing.scenario_policies import check_policy, check_published
 from pawlflow.testing.step_paths import StepPaths
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
 REQUESTER = "scenario"  # who starts the instance when the file does not say
 UNSTUBBED_KINDS = ("approval", "sleep", "wait", "emit")
 LoadFile = Callable[[str], str | bytes]
+Under = tuple[tuple[Workflow, ...], tuple[Policy, ...]]  # what is under test
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +50,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     places: dict[str, Place] = {}  # of the fields of spec
     workflows: tuple[Workflow, ...]
+    policies: tuple[Policy, ...] = ()  # of each name the lowest version is in force at first
     input: Any = msgspec.field(default_factory=dict)
     by: str = REQUESTER
     stubs: dict[str, tuple[Answer, ...]] = {}
@@ -98,9 +101,10 @@ def read_document(
     if document.spec is None:
         return None
     found = read_fields(document.spec, SCENARIO_TABLE, report)
-    workflows = read_workflows(document.spec, found, report, load_file, limits)
+    workflows, policies = read_workflows(document.spec, found, report, load_file, limits)
     if workflows:
         check_paths(document.spec, StepPaths(workflows), report)
+        check_published(found.get("script", ()), policies, report)
     if report.errors:
         return None
     by = found.get("by", REQUESTER)
@@ -112,6 +116,7 @@ def read_document(
         place=document.place,
         places={name: document.spec.place_of(name) for name in document.spec.value},
         workflows=workflows,
+        policies=policies,
         by=by,
         # Equal times keep the order of the file: Python's sort is stable.
         script=tuple(sorted(script, key=lambda action: action.at_ms)),
@@ -121,10 +126,10 @@ def read_document(
 
 def read_workflows(
     spec: Node, found: dict[str, Any], report: Report, load_file: LoadFile, limits: Limits
-) -> tuple[Workflow, ...]:
-    """The workflows under test; empty if they cannot be had, which is then reported."""
+) -> Under:
+    """The workflows under test, and policies; empty if they cannot be had, which is reported."""
     if not isinstance(spec.value, dict):
-        return ()
+        return (), ()
     if ("workflow" in spec.value) == ("definition" in spec.value):
         report.error(
             spec.place,
@@ -132,19 +137,20 @@ def read_workflows(
             "a scenario has exactly one of workflow and definition",
             "name a file with workflow: ./NAME.yaml, or put the Workflow under definition:",
         )
-        return ()
+        return (), ()
     if "workflow" in found:
         return load_workflow(found["workflow"], report, load_file, limits)
-    checked = [check_workflow(node) for node in found.get("definition", ())]
+    nodes = found.get("definition", ())
+    checked = [check_workflow(node) for node in nodes]
     for _, findings in checked:
         adopt(findings, report)
-    return tuple(workflow for workflow, _ in checked if workflow)
+    policies = [policy for node in nodes if (policy := check_policy(node, report))]
+    workflows = tuple(workflow for workflow, _ in checked if workflow)
+    return workflows, tuple(policies)
 
 
-def load_workflow(
-    path: Node, report: Report, load_file: LoadFile, limits: Limits
-) -> tuple[Workflow, ...]:
-    """The workflows of a file beside the scenario."""
+def load_workflow(path: Node, report: Report, load_file: LoadFile, limits: Limits) -> Under:
+    """The workflows and policies of a file beside the scenario."""
     try:
         text = load_file(path.value)
     except OSError as error:
@@ -154,9 +160,10 @@ def load_workflow(
             f"workflow: {path.value!r} cannot be read: {error.strerror or error}",
             "write the path relative to this file",
         )
-        return ()
-    workflows, findings = load_workflows(text, path.value, limits=limits)
-    adopt(findings, report)
+        return (), ()
+    loaded = load_checked(text, path.value, limits=limits)
+    workflows = loaded.workflows
+    adopt(loaded.findings, report)
     if not workflows and not report.errors:
         report.error(
             path.place,
@@ -164,7 +171,7 @@ def load_workflow(
             f"workflow: {path.value!r} holds no Workflow",
             "name a file with a document of kind: Workflow",
         )
-    return tuple(workflows)
+    return tuple(workflows), tuple(each.policy for each in loaded.policies)
 
 
 def adopt(findings: list[Finding], report: Report) -> None:

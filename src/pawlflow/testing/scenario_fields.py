@@ -30,11 +30,12 @@ from pawlflow.definition.report import Report
 from pawlflow.definition.step_fields import COST_TABLE
 from pawlflow.model.failure import FailureClass
 from pawlflow.model.ids import DurationMs, RoleName
+from pawlflow.testing.scenario_policies import PUBLISHED, RETIRED
 from pawlflow.testing.vocabulary import (
     EVENTS,
     FAILURE_CLASSES,
     INSTANCE_STATES,
-    LENSES,
+    LENS_TABLE,
     ROLLBACKS,
     STEP_STATES,
     UNDO_STATES,
@@ -52,6 +53,8 @@ Verb = Literal[
     "resume",
     "reassign",
     "retry",
+    "publish",
+    "retire",
 ]
 SEGMENT = r"[a-z][a-z0-9_-]{0,62}(?:\[[0-9]{1,9}\])?"
 PATH = re.compile(rf"(?:{SEGMENT}/)*{SEGMENT}\Z")
@@ -88,6 +91,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     to: RoleName | None = None
     with_: Any = UNSET
     limits: dict[str, float] | None = None
+    policy: str | None = None
+    version: int = 1
     refused: bool | None = None
 
 
@@ -259,6 +264,8 @@ VERB_TABLES: dict[str, Table] = {
         "reassign",
         {"step": STEP_FIELD, "to": Field("to", ROLE, "the new role", required=True), **ACTING},
     ),
+    "publish": Table("publish", PUBLISHED | PLAIN),
+    "retire": Table("retire", RETIRED | PLAIN),
     "retry": Table(
         "retry", {"step": STEP_FIELD, "with": Field("with_", ANY, "other parameters"), **ACTING}
     ),
@@ -294,13 +301,6 @@ def read_action(node: Node, report: Report, _: str) -> Any:
 
 
 COUNT = integer(0)
-LENS_TABLE = Table(
-    "lens",
-    {
-        name: Field(name, choice(*states), f"the state as {name} names it")
-        for name, states in LENSES.items()
-    },
-)
 
 
 def read_params(node: Node, report: Report, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from typing import Final, get_args
 
+from pawlflow.definition.fields import Field, Table, choice
 from pawlflow.kernel.summary import InstanceState
 from pawlflow.kernel.units import STATUS_NAMES
 from pawlflow.model.events import Rollback
@@ -23,8 +24,14 @@ STEP_STATES: Final = STATUS_NAMES
 UNDO_STATES: Final = ("none", "pending", "running", "done", "failed", "not_required", "waived")
 EVENTS: Final = (
     *PUBLISHED,
-    "PolicyDecisionRecorded",
     *("UsageRecorded", "UsageRolledUp", "QuotaExceeded", "AuditExported"),
     *("ProcessStateProjected", "BlueprintValidated", "BlueprintValidationFailed"),
     *("DependencyResolved", "DependencyCycleDetected", "WorkflowReplayCompleted"),
+)
+LENS_TABLE = Table(
+    "lens",
+    {
+        name: Field(name, choice(*states), f"the state as {name} names it")
+        for name, states in LENSES.items()
+    },
 )

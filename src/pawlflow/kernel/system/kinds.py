@@ -11,6 +11,7 @@ from pawlflow.kernel.system import (
     SystemDraft,
     batch,
     loop,
+    policies,
     rate,
     registry,
     schedule,
@@ -22,6 +23,7 @@ from pawlflow.model.batches import BATCH
 from pawlflow.model.checkpoints import LOOP
 from pawlflow.model.ids import CellId, WorkflowName
 from pawlflow.model.inputs import Input
+from pawlflow.model.policies import POLICIES
 from pawlflow.model.system import REGISTRY, SLOTS, TOPIC
 from pawlflow.model.timed import RATE, SCHEDULE
 
@@ -85,6 +87,14 @@ KINDS: Final[dict[WorkflowName, Kind]] = {
         loop.LoopFacts,
         loop.facts_of,
         loop.from_facts,
+    ),
+    POLICIES: Kind(
+        policies.Policies,
+        policies.decide,
+        policies.FORMAT,
+        policies.PoliciesFacts,
+        policies.facts_of,
+        policies.from_facts,
     ),
     REGISTRY: Kind(
         registry.Registry,

@@ -19,6 +19,7 @@ from pawlflow.model.failure import FailureClass, failure_of
 from pawlflow.model.ids import NO_ITEM, CellId, StepKey
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
+from pawlflow.policing import judged
 from pawlflow.testing.acting import receipt_of
 from pawlflow.testing.runner import spellings
 from pawlflow.testing.scenario import Answer
@@ -78,6 +79,11 @@ class Hands:
         call = intent.call if isinstance(intent, Stop) else intent
         if isinstance(intent, Stop):  # a stop that is lost is a deaf executor: another fault
             self.world.after(1, lambda: self.stop(intent))
+            return
+        if call.direction == "ask":  # in the engine's own process, where nothing is lost
+            told = f"receipt:{name_of(call)}:judged"
+            answer = judged(call, self.work.policies)
+            self.world.after(1, lambda: self.bring(call.cell, answer, told))
             return
         self.bus.send(f"call:{name_of(call)}", lambda: self.hear(call))
 

@@ -17,6 +17,7 @@ from pawlflow.definition.plan import StepPlan
 from pawlflow.engine.actions import Accepted
 from pawlflow.kernel.children import child_id
 from pawlflow.kernel.draft import Rejected
+from pawlflow.kernel.gates import gate_of, role_of
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import Unit
 from pawlflow.model.events import Event
@@ -182,7 +183,8 @@ class People:
         elif kind == "escalation":
             yield ResumeStep(step, who, "resume")
         else:
-            role = None if kind == "budget" else unit.role or getattr(plan.gate, "role", None)
+            gate = gate_of(state, unit)
+            role = None if kind == "budget" or gate is None else role_of(unit, gate)
             no = faults.fires("people.reject", site)
             yield Reject(step, who, role) if no else Approve(step, who, role)
             if faults.fires("people.twice", site):

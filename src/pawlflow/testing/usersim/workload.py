@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pawlflow import requests
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.plan import Plan, plan_of
-from pawlflow.definition.shape import Step, Workflow
+from pawlflow.definition.shape import Policy, Step, Workflow
 from pawlflow.effects.registry import Registry
 from pawlflow.engine.admission import admit_start
 from pawlflow.kernel.draft import Rejected
@@ -56,6 +56,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     workflows: tuple[Workflow, ...]  # the first is started; the others are children
     stubs: dict[str, tuple[Answer, ...]] = {}
     script: tuple[Action, ...] = ()
+    policies: tuple[Policy, ...] = ()  # in force from the beginning to the end
     by: str = STARTER
     inputs: tuple[Any, ...] = ()  # none: drawn from the workflow's schema
     people: bool = True

@@ -1,0 +1,1 @@
+"""Govern: what tenants allow, in Cedar."""

@@ -1,0 +1,230 @@
+"""`pawl policy`, and what the other verbs say of policies."""
+
+import builtins
+import json
+
+import pytest
+
+RELEASE = """\
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: governed}
+spec:
+  timeout: 1h
+  steps:
+    - name: promote
+      run: deploy.promote
+      timeout: 1m
+      policy: {action: "release:promote", resource: {env: "${ input.env }"}}
+"""
+RULES = """\
+apiVersion: pawl.dev/v1
+kind: Policy
+metadata: {name: release-rules, version: VERSION}
+spec:
+  cedar: |
+    @id("everyday") permit(principal, action, resource);
+    @id("frozen") forbid(principal, action, resource) when { resource.env == "old" };
+    @id("prod") @require("approval") @role("Boss") @expires("1d")
+    forbid(principal, action == Action::"release:promote", resource)
+    when { resource.env == "prod" };
+"""
+
+
+@pytest.fixture
+def governed(place):
+    """A workflow with its policies in files, and the policies in force."""
+    (place.folder / "governed.yaml").write_text(RELEASE)
+    (place.folder / "rules.yaml").write_text(RULES.replace("VERSION", "1"))
+    (place.folder / "none.yaml").write_text("promote: [{ok: {release: r-1}}]\n")
+    [row] = place.told("apply", "-f", "rules.yaml", "--by", "zoe")
+    assert (row["kind"], row["name"], row["version"]) == ("Policy", "release-rules", 1)
+    assert row["status"] == "new"
+    return place
+
+
+def start(place, env, key, exits=0):
+    """A run of it, with stubs."""
+    given = ("--input", json.dumps({"env": env}), "--id", key, "--by", "zoe")
+    done = place.pawl("run", "governed.yaml", *given, "--stubs", "none.yaml", "--timeout", "500ms")
+    assert done.exit_code == exits, done.stderr
+    return done
+
+
+@pytest.mark.req("R138")
+def test_a_version_is_published_once(governed):
+    """The same is no news; another text under the same version is refused; a new one is not."""
+    [row] = governed.told("apply", "-f", "rules.yaml")
+    assert row["status"] == "unchanged"
+    (governed.folder / "rules.yaml").write_text(
+        RULES.replace("VERSION", "1").replace("frozen", "cold")
+    )
+    assert governed.told("apply", "-f", "rules.yaml", exits=5)["error"]["code"] == "policy.changed"
+    (governed.folder / "rules.yaml").write_text(RULES.replace("VERSION", "2"))
+    assert "policy release-rules v2" in governed.pawl("apply", "-f", "rules.yaml").stdout
+
+    rows = governed.told("policy", "ls", "--all")
+
+    assert [(row["version"], row["in_force"]) for row in rows] == [(1, False), (2, True)]
+    assert "in force" in governed.pawl("policy", "ls").stdout
+    assert "replaced by a newer version" in governed.pawl("policy", "ls", "--all").stdout
+
+
+@pytest.mark.req("R138")
+def test_a_policy_is_shown_and_retired(governed):
+    """With its text, and who did what; a retired one decides nothing."""
+    told = governed.told("policy", "show", "release-rules")
+    assert (told["published_by"], told["in_force"], told["versions"]) == ("zoe", True, [1])
+    assert '@id("frozen")' in told["cedar"]
+    assert '@id("frozen")' in governed.pawl("policy", "show", "release-rules").stdout
+
+    done = governed.pawl("policy", "retire", "release-rules", "--by", "ann", "--comment", "old")
+
+    assert done.stdout == "release-rules is retired\n"
+    assert "retired by ann" in governed.pawl("policy", "ls").stdout
+    assert governed.told("policy", "show", "release-rules")["retired_by"] == "ann"
+    again = governed.told("policy", "retire", "release-rules", exits=5)
+    assert again["error"]["code"] == "policy.retired"
+    for verb in ("show", "retire"):
+        assert governed.told("policy", verb, "other", exits=4)["error"]["code"] == "policy.unknown"
+    start(governed, "old", "r-1")
+
+
+@pytest.mark.req("R125")
+def test_a_request_is_tried_by_hand(governed):
+    """By the policies in force, or by those of a file; the rule that decided is named."""
+    ask = ("policy", "test", "--action", "release:promote")
+    allowed = governed.told(*ask, "--resource", '{"env": "test"}')
+    assert (allowed["decision"], allowed["policies"][0]["id"]) == ("allow", "everyday")
+    denied = governed.told(*ask, "--resource", '{"env": "old"}', exits=6)
+    assert denied["reason"] == "denied by policy frozen of release-rules v1"
+    asks = governed.pawl(*ask, "rules.yaml", "--resource", '{"env": "prod"}')
+    assert (asks.exit_code, asks.stdout.partition(":")[0]) == (6, "to be approved")
+    missing = governed.told(*ask, exits=6)
+    assert missing["code"] == "policy.error"
+    agent = governed.told(
+        *ask,
+        "--principal",
+        "Agent:bot",
+        "--resource",
+        '{"env": "x"}',
+        "--context",
+        '{"attempt": 2}',
+    )
+    assert agent["decision"] == "allow"
+    assert governed.told(*ask, "--principal", "Robot:x", exits=2)["error"]["code"] == "cli.usage"
+    assert governed.told(*ask, "--context", "[1]", exits=2)["error"]["code"] == "cli.usage"
+    assert governed.told(*ask, "governed.yaml", exits=4)["error"]["code"] == "cli.nothing"
+    (governed.folder / "bad.yaml").write_text(RULES.replace("VERSION", "1").replace("permit(", "("))
+    assert governed.pawl(*ask, "bad.yaml").exit_code == 3
+
+
+def test_without_a_store_nothing_is_in_force(place):
+    """And there is nothing to list."""
+    (place.folder / "governed.yaml").write_text(RELEASE)
+    ask = ("policy", "test", "--action", "a")
+
+    assert place.told(*ask)["reason"] == "no policy is in force"
+    place.pawl("apply", "-f", "governed.yaml")
+    assert place.told("policy", "ls") == []
+    assert "pawl apply" in place.pawl("policy", "ls").stderr
+    assert place.told("policy", "show", "x", exits=4)["error"]["code"] == "policy.unknown"
+
+
+@pytest.mark.req("R125", "R126")
+def test_a_denial_is_told_by_every_verb_that_looks(governed):
+    """Which policy of which document, in which version."""
+    start(governed, "old", "r-1", exits=1)
+    words = "denied by policy frozen of release-rules v1"
+
+    shown = governed.told("show", "r-1")
+    assert (shown["error"]["code"], shown["error"]["class"]) == ("policy.denied", "governance")
+    policy = shown["steps"]["promote"]["policy"]
+    assert (policy["decision"], policy["why"]) == ("deny", words)
+    assert policy["policies"] == [{"policy": "release-rules", "version": 1, "id": "frozen"}]
+    assert policy["in_force"] == {"release-rules": 1}
+    assert words in governed.pawl("show", "r-1").stdout
+    assert f"deny: {words}" in governed.pawl("show", "r-1", "--step", "promote").stdout
+    why = governed.told("why", "r-1")
+    assert f"policy denies promote: {words}" in [each["text"] for each in why["because"]]
+    [event] = [
+        each
+        for each in governed.told("history", "r-1")
+        if each["eventType"] == "PolicyDecisionRecorded"
+    ]
+    assert event["payload"]["inputs"]["resource"] == {"env": "old"}
+    assert len(event["payload"]["policy_hash"]) == 64
+    assert f"deny: {words}" in governed.pawl("history", "r-1").stdout
+    trace = governed.told("trace", "r-1")
+    assert trace[0]["calls"][0]["effect"] == "sys/policy"
+    assert (trace[1]["caused_by"], trace[1]["input"]["direction"]) == (1, "ask")
+    assert governed.told("replay", "--all")["same"]
+
+
+@pytest.mark.req("R127", "R132")
+def test_what_a_policy_asks_is_a_review_like_any_other(governed):
+    """Listed, shown, claimed and approved from another terminal."""
+    start(governed, "prod", "r-1", exits=75)
+    [row] = governed.told("review", "ls")
+    assert (row["id"], row["kind"], row["role"]) == ("r-1/promote", "approval", "Boss")
+    assert row["show"]["reason"].endswith("required by policy prod of release-rules v1")
+    assert "waiting for approval" in governed.pawl("show", "r-1").stdout
+    assert "waits for approval by Boss" in governed.told("why", "r-1")["now"]
+    boss = ("--by", "ann", "--role", "Boss")
+    wrong = governed.told("review", "approve", "r-1", "--by", "ann", exits=5)
+    assert wrong["error"]["code"] == "approval.wrong_role"
+
+    assert governed.pawl("review", "approve", "r-1", *boss).exit_code == 0
+
+    stubs = ("--stubs", "none.yaml", "--timeout", "20s")
+    assert governed.pawl("wait", "r-1", *stubs).exit_code == 0
+    names = [each["eventType"] for each in governed.told("history", "r-1")]
+    assert names.count("PolicyDecisionRecorded") == 2
+    assert names.index("ApprovalGranted") < names.index("AgentTaskAssigned")
+    assert "approved by ann (Boss)" in governed.pawl("show", "r-1", "--step", "promote").stdout
+    assert governed.told("replay", "--all")["same"]
+
+
+def test_check_says_where_a_policy_is_wrong(place):
+    """File, line and column; the kind is counted, and has a schema."""
+    text = RULES.replace("VERSION", "1")
+    (place.folder / "rules.yaml").write_text(text)
+    assert "1 policy" in place.pawl("check", "rules.yaml").stdout
+    (place.folder / "rules.yaml").write_text(text.replace('resource.env == "prod"', "env"))
+
+    [found] = place.told("check", "rules.yaml", exits=3)
+
+    assert (found["line"], found["column"], found["code"]) == (10, 12, "policy.syntax")
+    assert "invalid variable: env" in found["message"]
+    wrong = [
+        ("cedar: |", "cedar: 5 #", "field.type"),
+        ("spec:", "spec:\n  ceder: x", "field.unknown"),
+        ("version: 1", "version: x", "field.type"),
+        ("name: release-rules", "name: Release", "name.bad"),
+    ]
+    for old, new, code in wrong:
+        (place.folder / "rules.yaml").write_text(text.replace(old, new).split("    @id")[0] + "")
+        codes = [each["code"] for each in place.told("check", "rules.yaml", exits=3)]
+        assert code in codes, (new, codes)
+    (place.folder / "rules.yaml").write_text(f"{text}---\n{text}")
+    assert [e["code"] for e in place.told("check", "rules.yaml", exits=3)] == ["policy.duplicate"]
+    assert place.told("schema", "policy")["title"] == "Pawl policy"
+
+
+def test_check_says_what_to_install(place, monkeypatch):
+    """Where Cedar is missing a policy cannot be checked, and is not published."""
+    (place.folder / "rules.yaml").write_text(RULES.replace("VERSION", "1"))
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name == "cedarpy":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+
+    [found] = place.told("check", "rules.yaml", exits=3)
+
+    assert found["code"] == "policy.cedar_missing"
+    assert found["hint"] == 'pip install "pawlflow[cedar]"'
+    assert place.pawl("apply", "-f", "rules.yaml").exit_code == 3
