@@ -361,3 +361,13 @@ def test_an_expired_approval_may_fail_the_step():
 
     assert instance_state(live.cell.state) == "failed"
     assert live.published()[-3:-1] == ["ApprovalExpired", "WorkflowStepFailed"]
+
+
+@pytest.mark.req("R126")
+def test_what_is_told_from_outside_as_json_is_no_answer():
+    """JSON has no bytes: whoever completes the question over NATS or HTTP allows nothing."""
+    live = governed(PAY + "}")
+    judge(live, answer(hash="aGhoaA=="))
+
+    assert live.state == "failed"
+    assert done(live) == []

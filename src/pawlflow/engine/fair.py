@@ -64,8 +64,7 @@ class Ring:
     def __init__(self) -> None:
         self.ring: deque[Tenant] = deque()
         self.lines: dict[Tenant, Line] = {}
-        self.turns = 0
-        self.bytes = 0
+        self.turns = self.bytes = 0  # that the tenant in front was given
         self.count = 0  # of ready cells
         self.tenants = 0  # that have any
 
@@ -80,15 +79,6 @@ class Ring:
             self.tenants += not line
             cells[address] = None
             self.count += 1
-
-    def discard(self, address: Address) -> None:
-        """A cell has nothing to do any more, or not here."""
-        line = self.lines.get(address[0])
-        for cells in () if line is None else (line.goes_on, line.begins):
-            if address in cells:
-                del cells[address]
-                self.count -= 1
-                self.tenants -= not line
 
     def take(self) -> Address | None:
         """The next cell; the tenant in front keeps its place until its quantum is used up."""
@@ -110,11 +100,6 @@ class Ring:
         self.ring.clear()
         self.lines.clear()
         return None
-
-    def spend(self, size: int) -> None:
-        """Charge the tenant in front for a turn."""
-        self.turns += 1
-        self.bytes += size
 
 
 class Cold:
@@ -193,12 +178,13 @@ class Inbox:
         ready = self.ready
         while (address := ready.take()) is not None:
             line = self.waiting.get(address)
-            if line is None:  # a cell may be ready for both; the first that takes it has it
+            if line is None:  # it was taken as ready for something else, or went elsewhere
                 continue
             offer = line.popleft()
             if not line:
                 del self.waiting[address]
-            ready.spend(offer.size)
+            ready.turns += 1
+            ready.bytes += offer.size
             self.book(offer, -1)
             return offer
         return None
@@ -209,7 +195,6 @@ class Inbox:
         for address in [each for each in self.waiting if gone(each)]:
             found += self.waiting.pop(address)
             self.cold.discard(address)
-            self.ready.discard(address)
         for offer in found:
             self.book(offer, -1)
         return found

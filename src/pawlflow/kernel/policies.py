@@ -99,7 +99,8 @@ def answer_in(draft: Draft, incoming: Receipt) -> tuple[Answer, Payload]:
     why = "nobody could ask the policies" if failed is None else failed.message
     try:
         if incoming.outcome == "ok" and said is not None:
-            return msgspec.convert(said.value, Answer), said
+            # Bytes stay bytes: what is told as JSON, from outside, cannot be an answer.
+            return msgspec.convert(said.value, Answer, builtin_types=(bytes,)), said
     except msgspec.ValidationError as error:
         why = f"the answer cannot be read: {error}"
     answer = Answer("deny", "policy.unavailable", why, NO_POLICY)
