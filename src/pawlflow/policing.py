@@ -13,7 +13,7 @@ from pawlflow.definition.read import FILE_LIMITS, Limits
 from pawlflow.definition.report import finding, spot
 from pawlflow.definition.shape import Policy
 from pawlflow.effects.context import Context
-from pawlflow.govern.cedar import INSTALL, troubles_in
+from pawlflow.govern.cedar import INSTALL, cedar, troubles_in
 from pawlflow.govern.deciding import answer
 from pawlflow.kernel.system.policies import Policies
 from pawlflow.living import system_of
@@ -65,6 +65,17 @@ def in_force(store: Store, tenant: Tenant) -> list[Policy]:
     """The policies that every decision of a tenant is made by now."""
     found = policies_of(store, tenant)
     return [] if found is None else [shape_of(each) for each in found.in_force()]
+
+
+def unread_policies(store: Store, tenant: Tenant) -> str:
+    """What is to be said where policies are in force and nobody can read them; else nothing."""
+    names = ", ".join(each.name for each in in_force(store, tenant))
+    try:
+        cedar()
+    except PawlError:
+        words = f"{names} in force, and no Cedar here: steps with a policy are denied; {INSTALL}"
+        return words if names else ""
+    return ""
 
 
 def policies_of(store: Store, tenant: Tenant) -> Policies | None:

@@ -211,9 +211,9 @@ def test_check_says_where_a_policy_is_wrong(place):
     assert place.told("schema", "policy")["title"] == "Pawl policy"
 
 
-def test_check_says_what_to_install(place, monkeypatch):
-    """Where Cedar is missing a policy cannot be checked, and is not published."""
-    (place.folder / "rules.yaml").write_text(RULES.replace("VERSION", "1"))
+@pytest.fixture
+def no_cedar(monkeypatch):
+    """From the first call on Cedar is not installed."""
     real = builtins.__import__
 
     def without(name, *rest):
@@ -221,10 +221,73 @@ def test_check_says_what_to_install(place, monkeypatch):
             raise ImportError(name)
         return real(name, *rest)
 
-    monkeypatch.setattr(builtins, "__import__", without)
+    return lambda: monkeypatch.setattr(builtins, "__import__", without)
+
+
+def test_check_says_what_to_install(place, no_cedar):
+    """Where Cedar is missing a policy cannot be checked, and is not published."""
+    (place.folder / "rules.yaml").write_text(RULES.replace("VERSION", "1"))
+    no_cedar()
 
     [found] = place.told("check", "rules.yaml", exits=3)
 
     assert found["code"] == "policy.cedar_missing"
     assert found["hint"] == 'pip install "pawlflow[cedar]"'
     assert place.pawl("apply", "-f", "rules.yaml").exit_code == 3
+
+
+def test_doctor_tells_of_policies_that_nobody_here_can_read(governed, no_cedar):
+    """Every step that asks them would be denied on this machine."""
+    assert "policies" not in [each["name"] for each in governed.told("doctor")["checks"]]
+    no_cedar()
+
+    checks = {each["name"]: each for each in governed.told("doctor", exits=5)["checks"]}
+
+    assert checks["policies"]["status"] == "fail"
+    assert "release-rules" in checks["policies"]["detail"]
+    assert "pawlflow[cedar]" in checks["policies"]["detail"]
+
+
+@pytest.mark.req("R125")
+def test_a_run_puts_the_policies_of_its_file_in_force(place):
+    """Before anything of the file begins."""
+    (place.folder / "governed.yaml").write_text(f"{RELEASE}---\n{RULES.replace('VERSION', '1')}")
+    (place.folder / "none.yaml").write_text("promote: [{ok: {release: r-1}}]\n")
+
+    start(place, "old", "r-1", exits=1)
+
+    assert place.told("show", "r-1")["error"]["code"] == "policy.denied"
+    assert "pawl policy show" in place.told("why", "r-1")["hint"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "meant"),
+    [("@expires", "@expire", "expires"), ("@role", "@Role", "role"), ("@id", "@ID", "id")],
+)
+def test_a_safeguard_is_not_lost_by_a_letter(place, old, new, meant):
+    """An annotation that is nearly one of ours is refused; others are the author's own."""
+    text = RULES.replace("VERSION", "1")
+    (place.folder / "rules.yaml").write_text(text.replace(old, new, 1))
+    found = place.told("check", "rules.yaml", exits=3)
+    hints = [each["hint"] for each in found if each["code"] == "policy.annotation"]
+    assert f"did you mean @{meant}?" in hints
+
+    (place.folder / "rules.yaml").write_text(text.replace("@expires", '@owner("us") @expires'))
+    assert place.told("check", "rules.yaml") == []
+
+
+def test_retiring_the_last_says_what_that_means(governed):
+    """Without a policy everything is allowed."""
+    done = governed.pawl("policy", "retire", "release-rules", "--by", "ann")
+    assert "all is allowed now" in done.stderr
+    assert governed.told("policy", "show", "release-rules", "--version", "9", exits=4)
+    told = governed.pawl("policy", "show", "release-rules", "--version", "9")
+    assert "there are: release-rules v1" in told.stderr
+
+
+def test_whoever_decides_sees_all_they_decide_about(governed):
+    """Nothing of what would be done is cut off, however long it is."""
+    start(governed, "prod", "r-1", exits=75)
+    told = governed.pawl("review", "show", "r-1").stdout
+    assert 'resource: {"env":"prod"}' in told
+    assert "reason: approval by Boss is required by policy prod of release-rules v1" in told

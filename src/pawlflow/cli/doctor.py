@@ -16,6 +16,7 @@ from pawlflow.cli.effective import in_effect
 from pawlflow.cli.output import CONFLICT, UNREACHABLE, print_json, sized
 from pawlflow.cli.session import Session, session, told
 from pawlflow.cli.typed import typed
+from pawlflow.policing import unread_policies
 from pawlflow.projections.alerts import alert_words, alerts_said
 from pawlflow.store.marks import refused
 from pawlflow.store.port import StoreError
@@ -114,6 +115,7 @@ def store_checks(here: Session, *, deep: bool, there: bool) -> Iterator[Check]:
         moved = refused(found["path"], found["move"])
         yield Check("move", "warn", f"{moved} [{moved.code}]", moved.code)
     yield Check("owner", "ok", owner_words(found))
+    yield from policy_check(here)
     yield damage_check("pages", found["damage"], "all pages fit together")
     yield damage_check("journals", found["ends"], "every journal ends where its head says")
     if found["kind"] == "postgres":
@@ -148,6 +150,17 @@ def alerts_in(here: Session) -> Sequence[dict[str, Any]]:
             return alerts_said(store, here.tenant).alerts
     except StoreError:
         return ()  # the checks say what is wrong with it
+
+
+def policy_check(here: Session) -> Iterator[Check]:
+    """Policies in force, and whether anybody here can read them."""
+    try:
+        with closing(open_store(here.url)) as store:
+            governed = unread_policies(store, here.tenant)
+    except StoreError:
+        return  # the checks say what is wrong with it
+    if governed:
+        yield Check("policies", "fail", governed, "policy.cedar_missing")
 
 
 def damage_check(name: str, found: list[str], fine: str) -> Check:

@@ -21,6 +21,7 @@ from pawlflow.policing import in_force, policies_of, shape_of
 from pawlflow.projections.plain import time_told, value_of
 
 TYPES: Final = ("User", "Agent")
+GATE: Final = ("role", "quorum", "expires_ms", "not_by_requester", "on_reject", "on_expire")
 SAMPLE: Final = {"workflow": "workflow", "version": 1, "step": "step", "kind": "run"}
 
 
@@ -89,7 +90,8 @@ def show(name: str, version: int | None, **options: Any) -> None:
         versions = {} if found is None else found.names.get(name, {})
         kept = versions.get(version or max(versions, default=0))
         if kept is None or found is None:
-            unknown(here, name, [] if found is None else sorted(found.names))
+            known = {} if found is None else found.names
+            unknown(here, name, [f"{each} v{n}" for each in sorted(known) for n in known[each]])
         text = value_of(kept.text)
         row = row_of(kept, in_force=kept in found.in_force())
     if here.as_json:
@@ -118,10 +120,12 @@ def retire(name: str, by: str | None, comment: str | None, **options: Any) -> No
         outcome = request(store, requests.policies_cell(here.tenant), asked)
         if isinstance(outcome, Rejected):
             refuse(here, f"policy {name}", outcome)
+        left = [each.name for each in in_force(store, here.tenant)]
     if here.as_json:
-        print_json({"name": name, "in_force": False})
-    else:
-        click.echo(f"{name} is retired")
+        print_json({"name": name, "in_force": False, "left": left})
+        return
+    click.echo(f"{name} is retired")
+    note(f"still in force: {', '.join(left)}" if left else "no policy is left: all is allowed now")
 
 
 @command.command(
@@ -131,19 +135,19 @@ def retire(name: str, by: str | None, comment: str | None, **options: Any) -> No
 @click.argument("files", nargs=-1)
 @click.option("--action", required=True, metavar="A", help="Such as release:promote.")
 @click.option("--resource", metavar="JSON", help="Its attributes; @FILE reads a file.")
-@click.option("--principal", default="User:zoe", metavar="WHO", help="User:NAME or Agent:ROLE.")
+@click.option("--principal", metavar="WHO", help="User:NAME or Agent:ROLE; default you.")
 @click.option("--context", metavar="JSON", help="What else is known: params, effect, attempt ...")
 def test(  # what a request consists of
     files: tuple[str, ...],
     action: str,
     resource: str | None,
-    principal: str,
+    principal: str | None,
     context: str | None,
     **options: Any,
 ) -> None:
     """Says which rule decided."""
     here = session(options)
-    kind, _, name = principal.rpartition(":")
+    kind, _, name = (principal or f"User:{person()}").rpartition(":")
     if (kind or "User") not in TYPES or not name:
         message = f"--principal {principal!r}: give User:NAME or Agent:ROLE"
         here.end("cli.usage", message, USAGE)
@@ -160,12 +164,14 @@ def test(  # what a request consists of
     with told(here):
         said = answer(asked, policies_in(here, files) if files else published(here))
     if here.as_json:
-        print_json(said | {"hash": said["hash"].hex()})
+        gate = {"gate": dict(zip(GATE, said["gate"], strict=True))} if "gate" in said else {}
+        print_json(said | gate | {"hash": said["hash"].hex()})
     else:
         colour = {"allow": "green", "deny": "red"}.get(said["decision"], "yellow")
-        words = {"allow": "allowed", "deny": "denied", "approval": "to be approved"}
-        mark = click.style(words[said["decision"]], fg=colour)
-        click.echo(f"{mark}: {clean(said['reason'])}")
+        word = {"allow": "allowed", "deny": "denied", "approval": "to be approved"}
+        mark, reason = word[said["decision"]], clean(said["reason"])
+        rest = reason.removeprefix(mark)
+        click.echo(click.style(mark, fg=colour) + (rest if rest != reason else f": {reason}"))
     click.get_current_context().exit(0 if said["decision"] == "allow" else DENIED)
 
 

@@ -6,12 +6,13 @@ from shlex import quote
 from typing import Any, Final, Literal
 
 import click
+import msgspec
 
 from pawlflow import requests
 from pawlflow.cli.act import Ways, act, audited, check_role
 from pawlflow.cli.attempts import decision_lines, ladder_lines
 from pawlflow.cli.deadletters import letters_in
-from pawlflow.cli.lines import short
+from pawlflow.cli.lines import clean, short
 from pawlflow.cli.look import story_in
 from pawlflow.cli.output import CONFLICT, NOT_FOUND, USAGE, note, print_json
 from pawlflow.cli.session import Session, head_of, person, reading, session
@@ -31,6 +32,7 @@ from pawlflow.projections.story import Told, tell
 from pawlflow.projections.why import why as why_of
 from pawlflow.store.port import Review, Store
 
+LINE_MAX: Final = 80  # of what is shown on one line; more gets a line for each of its members
 STEP: Final = click.option("--step", help="The step, where ID is an instance with several open.")
 
 
@@ -121,21 +123,35 @@ def print_review(review: Review, waiting: dict[str, Any], shown: dict[str, Any])
         "role": review.role or "anybody",
         "claimed": review.claimed_by,
         "due": row["due_at"] or "never",
-        "shows": None if row["show"] is None or review.kind == "budget" else short(row["show"]),
+        "shows": None if review.kind == "budget" else whole(row["show"]),
         **{name: waiting.get(name) for name in BUDGET},  # as it is now, not when it was asked
         "votes": ", ".join(waiting.get("votes") or []) or None,
         "not by": waiting.get("not_by"),
         "input": short(shown["input"]),
         "error": short(waiting["error"]["message"] or "") if waiting.get("error") else None,
-        "guards": short(waiting["guards"]) if waiting.get("guards") else None,
-        "late": short(shown["late"]) if "late" in shown else None,
+        "guards": whole(waiting.get("guards")),
+        "late": whole(shown.get("late")),
     }
     said = {name: value for name, value in told.items() if value is not None}
     width = max(map(len, ("claimed", *said)))
     for name, value in said.items():
-        click.echo(f"  {name:<{width}} {value}")
+        for nth, line in enumerate(str(value).split("\n")):
+            click.echo(f"  {'' if nth else name:<{width}} {line}")
     for line in (*ladder_lines(shown["ladder"]), *decision_lines(shown["decisions"])):
         click.echo(line)
+
+
+def whole(value: Any) -> str | None:
+    """What somebody is to agree to: all of it, a line for each member if it is long."""
+    line = None if value is None else clean(text_of(value))
+    if line is None or len(line) <= LINE_MAX or not isinstance(value, dict):
+        return line
+    return "\n".join(f"{clean(name)}: {clean(text_of(each))}" for name, each in value.items())
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON; a text as it is."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 BUDGET: Final = ("unit", "limit", "spent", "reserved", "needed")

@@ -78,6 +78,7 @@ async def start_and_follow(task: Task, order: Order) -> dict[str, Any]:
     for workflow in order.chosen.unpublished:
         pawl.add(workflow)
     pawl.unscheduled += order.chosen.schedules
+    pawl.unruled += order.chosen.policies
 
     async def begin(entered: Pawl) -> Run:
         address = (here.tenant, order.key)

@@ -16,6 +16,7 @@ from pawlflow.cli.session import Session, session, told
 from pawlflow.collector import collect_seldom
 from pawlflow.hosting import Hosted
 from pawlflow.nodes import Node
+from pawlflow.policing import unread_policies
 from pawlflow.store.postgres_url import is_postgres
 from pawlflow.trouble import DefinitionError
 
@@ -103,6 +104,8 @@ async def serve(here: Session, engine: Hosted) -> int:
     try:
         who = f"node {engine.name}" if isinstance(engine, Node) else "the engine"
         note(f"{who} is ready on {shown(here.url)} (pid {os.getpid()})")
+        if governed := unread_policies(engine.reader, here.tenant):
+            note(f"warning: {governed}")
         await leaving.wait()
     finally:
         await leave(engine)

@@ -18,7 +18,7 @@ from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.shedding import letter, turned_away
-from pawlflow.store.port import Store
+from pawlflow.store.port import Store, StoreError
 from pawlflow.trouble import Refused
 
 
@@ -63,12 +63,7 @@ def start_by_mail(here: Session, order: Order) -> bool:
         shed = turned_away(store, letter(cell, start, b""), most)
         if shed is not None:  # before anything is asked of an owner who is far behind
             raise Refused(shed.code, refusal_told(f"the start of {order.key}", shed))
-        for policy in order.chosen.policies:  # before anything that they govern
-            publish_policy(here, store, policy, order.by)
-        for workflow in order.chosen.unpublished:
-            publish(here, store, workflow, order.by)
-        for schedule in order.chosen.schedules:
-            publish_schedule(here, store, schedule, order.by)
+        publish_all(here, store, order)
         address = (here.tenant, order.key)
         existing = address in store.load([address])
         outcome = request(store, cell, start, waiting_max=most)
@@ -77,6 +72,22 @@ def start_by_mail(here: Session, order: Order) -> bool:
     if isinstance(outcome, Rejected):
         raise Refused(outcome.code, refusal_told(f"the start of {order.key}", outcome))
     return existing
+
+
+def publish_all(here: Session, store: Store, order: Order) -> None:
+    """Make known what is new in the file. Raises Refused if an owner does not answer."""
+    try:
+        for policy in order.chosen.policies:  # before anything that they govern
+            publish_policy(here, store, policy, order.by)
+        for workflow in order.chosen.unpublished:
+            publish(here, store, workflow, order.by)
+        for schedule in order.chosen.schedules:
+            publish_schedule(here, store, schedule, order.by)
+    except StoreError as late:
+        if late.code != "store.busy":
+            raise
+        message = f"the owner has not answered yet: {order.key} was not started; try again"
+        raise Refused(late.code, message) from late
 
 
 def admitted(here: Session, order: Order) -> Input:

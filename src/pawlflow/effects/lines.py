@@ -7,6 +7,7 @@ gives way, so that one tenant's hundred thousand calls leave room for another's 
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from pawlflow.model.ids import CellId, Digest, StepKey, Tenant, WorkflowName
@@ -64,7 +65,7 @@ class Lines:
         self,
         most: int,
         places: Sequence[Places] = (),
-        name: Callable[[Call], Name] = lambda call: call.id,
+        name: Callable[[Call], Name] = attrgetter("id"),
     ) -> None:
         self.most = most
         self.places = places  # without, there is always one
@@ -148,6 +149,8 @@ class Lines:
 
     def take(self) -> Call | None:
         """The next call of the next tenant that there is a place for; the caller takes that."""
+        if not self.where:  # lines that are empty stay: more is coming, or they go on the way
+            return None
         ring, lines, places = self.ring, self.lines, self.places
         for _ in range(len(ring)):
             key = ring[0]

@@ -39,22 +39,22 @@ class Offer(msgspec.Struct, gc=False):
 class Line:
     """The ready cells of a tenant, in the order in which they became so."""
 
-    __slots__ = ("begins", "goes_on", "since_start")
+    __slots__ = ("begins", "count", "goes_on", "since_start")
 
     def __init__(self) -> None:
         self.goes_on: OrderedDict[Address, None] = OrderedDict()
         self.begins: OrderedDict[Address, None] = OrderedDict()
+        self.count = 0
         self.since_start = 0  # turns that went on with something, while there was more to begin
-
-    def __bool__(self) -> bool:
-        return bool(self.goes_on or self.begins)
 
     def take(self) -> Address:
         """What goes on goes before what begins, but beginnings get a share."""
+        self.count -= 1
         if not self.goes_on or (self.begins and self.since_start >= START_EVERY - 1):
             self.since_start = 0
             return self.begins.popitem(last=False)[0]
-        self.since_start += bool(self.begins)
+        if self.begins:
+            self.since_start += 1
         return self.goes_on.popitem(last=False)[0]
 
 
@@ -76,24 +76,23 @@ class Ring:
             self.ring.append(address[0])
         cells = line.begins if begins else line.goes_on
         if address not in cells:
-            self.tenants += not line
             cells[address] = None
             self.count += 1
+            self.tenants += not line.count
+            line.count += 1
 
     def take(self) -> Address | None:
         """The next cell; the tenant in front keeps its place until its quantum is used up."""
         while self.count:
             tenant = self.ring[0]
             line = self.lines[tenant]
-            spent = self.turns >= QUANTUM_TURNS or self.bytes >= QUANTUM_BYTES
-            if line and not spent:
+            if line.count and self.turns < QUANTUM_TURNS and self.bytes < QUANTUM_BYTES:
                 self.count -= 1
-                taken = line.take()
-                self.tenants -= not line
-                return taken
+                self.tenants -= line.count == 1
+                return line.take()
             self.turns = self.bytes = 0
             self.ring.popleft()
-            if line:
+            if line.count:
                 self.ring.append(tenant)
             else:
                 del self.lines[tenant]
@@ -139,14 +138,12 @@ class Inbox:
         self.starts_of: dict[Tenant, int] = {}
 
     def book(self, offer: Offer, sign: int) -> None:
-        """An input comes, or goes."""
-        self.count += sign
-        if isinstance(offer.input, StartInstance):
-            room = sign * (1 + offer.size // ROOM_BYTES)
-            self.starts += room
-            tenant = offer.cell.tenant
-            if left := self.starts_of.pop(tenant, 0) + room:
-                self.starts_of[tenant] = left
+        """A start comes, or goes."""
+        room = sign * (1 + offer.size // ROOM_BYTES)
+        self.starts += room
+        tenant = offer.cell.tenant
+        if left := self.starts_of.pop(tenant, 0) + room:
+            self.starts_of[tenant] = left
 
     def put(self, offer: Offer, *, hot: bool, front: bool = False) -> None:
         """Line up an input behind, or before, what waits for the same cell."""
@@ -158,7 +155,9 @@ class Inbox:
             line.appendleft(offer)
         else:
             line.append(offer)
-        self.book(offer, 1)
+        self.count += 1
+        if type(offer.input) is StartInstance:
+            self.book(offer, 1)
         if len(line) == 1 or front:
             self.place(address, hot=hot)
 
@@ -185,7 +184,9 @@ class Inbox:
                 del self.waiting[address]
             ready.turns += 1
             ready.bytes += offer.size
-            self.book(offer, -1)
+            self.count -= 1
+            if type(offer.input) is StartInstance:
+                self.book(offer, -1)
             return offer
         return None
 
@@ -195,6 +196,8 @@ class Inbox:
         for address in [each for each in self.waiting if gone(each)]:
             found += self.waiting.pop(address)
             self.cold.discard(address)
+        self.count -= len(found)
         for offer in found:
-            self.book(offer, -1)
+            if type(offer.input) is StartInstance:
+                self.book(offer, -1)
         return found

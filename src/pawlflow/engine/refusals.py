@@ -35,27 +35,13 @@ from pawlflow.store.port import position
 
 # Refusals that say "that has happened already", or "that was not for you": nothing to record.
 NO_OPS: Final = frozenset(
-    {
-        "receipt.not_awaited",
-        "timer.held",
-        "timer.not_due",
-        "event.not_awaited",
-        "instance.exists",
-        "instance.unknown",
-        "definition.same",
-        "rate.asked",
-        "rate.not_awaited",
-        "schedule.same",
-        "slot.asked",
-        "slot.not_awaited",
-        "slot.not_held",
-        "trigger.unknown",
-        "wait.unknown",
-        "continue.nothing",
-        "batch.not_awaited",
-        "checkpoint.kept",
-        "retention.kept",
-    }
+    (
+        *("receipt.not_awaited", "timer.held", "timer.not_due", "event.not_awaited"),
+        *("instance.exists", "instance.unknown", "definition.same", "rate.asked"),
+        *("rate.not_awaited", "schedule.same", "slot.asked", "slot.not_awaited", "slot.not_held"),
+        *("trigger.unknown", "wait.unknown", "continue.nothing", "batch.not_awaited"),
+        *("checkpoint.kept", "retention.kept"),
+    )
 )
 # What only cells and clocks say to cells: a refusal is an answer that came too late.
 BETWEEN_CELLS: Final = (

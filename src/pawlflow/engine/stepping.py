@@ -43,7 +43,7 @@ def step_offer(core: Core, staging: Staging, offer: Offer) -> None:
         return
     if not offer.sent:
         staging.offers.append(offer)
-    staged = staging.shard(core.tip(live.shard), staging.now)
+    staged = staging.shards.get(live.shard) or staging.shard(core.tip(live.shard), staging.now)
     outcome = decide_offer(core, staging, staged, live, offer)
     if isinstance(outcome, Rejected):
         refuse(staging, staged, live, offer, outcome)

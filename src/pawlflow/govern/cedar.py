@@ -5,6 +5,7 @@ Cedar numbers the policies of a text; people know them by `@id`, and by the docu
 
 import json
 from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from pawlflow.model.trouble import PawlError
 
 SETS_MAX: Final = 64  # parsed sets at hand: of as many tenants
 QUORUM_MAX: Final = 1_000
+NEAR: Final = 0.75  # of the letters, for a word to be taken for one of ours
 # What means something beside @require only.
 GATE_WORDS: Final = ("role", "quorum", "expires", "notBy", "onReject", "onExpire")
 CHOICES: Final = {
@@ -196,6 +198,7 @@ def annotation_troubles(text: str, span: tuple[int, int], made: dict[str, Any]) 
             for word in GATE_WORDS
             if word in said
         ]
+    wrong += misspelt(said)
     quorum, expires = said.get("quorum", "1") or "", said.get("expires", "1s") or ""
     if not (quorum.isdecimal() and len(quorum) < 5 and 1 <= int(quorum) <= QUORUM_MAX):
         wrong.append(("quorum", f"@quorum({quorum!r}) is none", f"use 1 to {QUORUM_MAX:,}"))
@@ -209,3 +212,18 @@ def annotation_troubles(text: str, span: tuple[int, int], made: dict[str, Any]) 
         Trouble(place_of_rule(text, span, word), "policy.annotation", message, hint)
         for word, message, hint in wrong
     ]
+
+
+def misspelt(said: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Annotations that are nearly ours: a safeguard must not be lost by a letter.
+
+    Others are the author's own, and mean nothing here.
+    """
+    ours = {word.lower(): word for word in ("id", "require", *GATE_WORDS)}
+    found = []
+    for word in said:
+        near = get_close_matches(word.lower(), ours, 1, NEAR)
+        if near and word != ours[near[0]]:
+            hint = f"did you mean @{ours[near[0]]}?"
+            found.append((word, f"@{word} means nothing here", hint))
+    return found

@@ -129,9 +129,12 @@ def calls_open(state: State) -> int:
     """How much is in flight, counted without looking: as many as there are open intents."""
     if not isinstance(state, Instance):
         return 0
-    undo = sum(state.unit(place).undo == UNDO_RUNNING for place in state.undoing)
-    asking = sum(is_asking(state.unit(place)) for place in state.asking)
-    return state.counts[RUNNING] + undo + asking
+    calls = state.counts[RUNNING]
+    if state.undoing:
+        calls += sum(state.unit(place).undo == UNDO_RUNNING for place in state.undoing)
+    if state.asking:
+        calls += sum(is_asking(state.unit(place)) for place in state.asking)
+    return calls
 
 
 def open_intents(state: State) -> list[Intent]:

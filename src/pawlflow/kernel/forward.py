@@ -69,8 +69,7 @@ def begin(draft: Draft, unit: Unit) -> None:
         return
     if draft.state.plan.guarded_by and guards.is_barred(draft, unit):
         return
-    asks = plan.policy if draft.state.rules >= policies.SINCE_RULES else None
-    if asks is not None and policies.hold_back(draft, unit, asks):
+    if plan.policy is not None and policies.hold_back(draft, unit, plan.policy):
         return
     if not plan.attempted:
         waits.open_wait(draft, unit)

@@ -40,6 +40,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 
 def hold_back(draft: Draft, unit: Unit, policy: PolicyPlan) -> bool:
     """Does a step have to wait for an answer? Then it is asked for."""
+    if draft.state.rules < SINCE_RULES:
+        return False
     request, asked = request_of(draft, unit, policy), unit.asking
     if isinstance(request, Failure):
         mend.give_up(draft, unit, unit.attempt, request)

@@ -149,6 +149,9 @@ def advice(state: Instance, closing: Closing, look: str) -> str:
     unit = blamed(state)
     if unit is not None and unit.attempt and state.plan.steps[unit.step].kind == "workflow":
         return f"pawl why {child_id(state, unit)}"
+    if unit is not None and closing.failure.code in POLICY_ADVICE:
+        see = f"{path_of(state, unit)}.policy in: {look} --json"
+        return f"{POLICY_ADVICE[closing.failure.code]}; see {see}"
     where = "error" if unit is None else f"{path_of(state, unit)}.error"
     return f"{ADVICE[closing.failure.kind]}; see {where} in: {look} --json"
 
@@ -168,6 +171,14 @@ ADVICE: Final[dict[str, str]] = {
     "governance": "ask whoever refused it",
     "terminal": "correct what the message says, then start a new run",
     "unknown_outcome": "find out whether it happened before starting a new run",
+}
+POLICY_ADVICE: Final[dict[str, str]] = {
+    "policy.denied": "`pawl policy show NAME` has the rule that denies it",
+    "policy.roles": "let the rules that ask for an approval name one role",
+    "policy.error": "correct the rule that cannot be evaluated, and start a new run",
+    "policy.request": "correct what the step asks the policies, and start a new run",
+    "policy.cedar_missing": "install Cedar where it runs, and start a new run",
+    "policy.unavailable": "once the policies can be asked again, start a new run",
 }
 
 

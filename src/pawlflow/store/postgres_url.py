@@ -135,7 +135,10 @@ def scrubbed(text: Any, where: Where) -> str:
     words = " ".join(str(text).split())
     parts = urlsplit(where.url)
     given = [value for name, value in parse_qsl(parts.query) if name in SECRETS]
-    for secret in (parts.password, unquote(parts.password or ""), *given):
+    # To mask what is in the URL anyway, a database that is named like the password, would tell it.
+    plain = {parts.username, parts.hostname, parts.path.strip("/")}
+    for secret in {parts.password, unquote(parts.password or ""), *given} - plain:
         if secret:
-            words = words.replace(secret, "***")
+            before, after = (r"\b" if re.match(r"\w", secret[end]) else "" for end in (0, -1))
+            words = re.sub(f"{before}{re.escape(secret)}{after}", "***", words)
     return words
