@@ -243,6 +243,7 @@ def test_check_says_where_a_policy_is_wrong(place):
     assert place.told("schema", "policy")["title"] == "Pawl policy"
 
 
+@pytest.mark.req("R138")
 def test_a_script_retires_what_its_scenario_has(place):
     """`check` and `test` refuse another name, with its place."""
     (place.folder / "one.yaml").write_text(
