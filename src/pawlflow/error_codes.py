@@ -136,7 +136,8 @@ ENGINE_CODES: Final[dict[str, tuple[str, str]]] = {
         "Close it first, or make another one.",
     ),
     "engine.overloaded": (
-        "More waits than the engine takes in: new starts are turned away, and nothing else.",
+        "More waits than the engine takes in: what would begin something, a start or an event from "
+        "outside, is turned away, and nothing else.",
         "Try again a little later, with the same id (docs/limits.md).",
     ),
     "engine.own_loop": (

@@ -52,7 +52,7 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
     ),
     "approval.wrong_role": Explanation(
         "The gate asks for a role, and another one was given, or none.",
-        "Speak in the role the gate names (--role), or have the step reassigned.",
+        "Let somebody decide who has the role that the message names.",
     ),
     "attempt.abandoned": Explanation(
         "The executor ended without a result, for example because its process was stopped.",
@@ -319,3 +319,9 @@ def explanations() -> dict[str, Explanation]:
         **{code: Explanation(*words) for code, words in FLOW_CODES.items()},
         **{code: Explanation(*words) for code, words in POLICY_CODES.items()},
     }
+
+
+def cause_of(code: str) -> str:
+    """What a code means, to stand inside a sentence; the code itself if nobody knows it."""
+    words = explanations().get(code)
+    return f"{words.cause[0].lower()}{words.cause[1:].rstrip('.')}" if words else code

@@ -20,6 +20,7 @@ from pawlflow.effects.registry import Registry
 from pawlflow.effects.runner import Runner
 from pawlflow.effects.steps import Step
 from pawlflow.effects.words import where_of
+from pawlflow.errors import cause_of
 from pawlflow.files import load_path
 from pawlflow.flows.flow import Brought, Flow, Traced
 from pawlflow.kernel.draft import Rejected
@@ -226,7 +227,8 @@ class Library:
         for future in futures:
             outcome = await future
             if isinstance(outcome, Rejected) and outcome.code not in SAME:
-                raise refusal(outcome)
+                why = f"{outcome.detail}: {cause_of(outcome.code)} [{outcome.code}]"
+                raise refusal(Rejected(outcome.code, why))
 
     async def plan_for(self, workflow: "str | Workflow | Runnable") -> Plan:
         """The plan of a workflow that was loaded, or that the store knows."""

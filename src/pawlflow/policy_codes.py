@@ -12,8 +12,9 @@ POLICY_CODES: Final[dict[str, tuple[str, str]]] = {
         'pip install "pawlflow[cedar]", on every node that runs steps with a policy.',
     ),
     "policy.changed": (
-        "This version of the policy is published with another text, and never changes.",
-        "Raise metadata.version, and publish it again.",
+        "This version of the policy is published with another text, and never changes: "
+        "raise metadata.version.",
+        "Give the document a version above the highest, and publish it again.",
     ),
     "policy.denied": (
         "A policy forbids what the step would do, or none permits it. The message names it.",
@@ -32,7 +33,8 @@ POLICY_CODES: Final[dict[str, tuple[str, str]]] = {
         'Write @id("NAME") before it.',
     ),
     "policy.older": (
-        "A higher version of the policy is published: this one would never be in force.",
+        "A higher version of the policy is published, and this one would never be in force: "
+        "raise metadata.version above it.",
         "Give it a version above the highest.",
     ),
     "policy.request": (
@@ -40,8 +42,8 @@ POLICY_CODES: Final[dict[str, tuple[str, str]]] = {
         "Let policy.resource give a mapping of texts, whole numbers and flags.",
     ),
     "policy.retired": (
-        "The policy is retired.",
-        "Publish a higher version of it to put it in force again.",
+        "The policy is retired: only a higher metadata.version puts it in force again.",
+        "Nothing, if it shall stay so; else raise metadata.version, and publish it.",
     ),
     "policy.roles": (
         "Several policies require an approval, each by another role: no one gate asks them all.",

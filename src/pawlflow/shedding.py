@@ -62,13 +62,15 @@ class Room:
 
 
 def crowded(store: Store, tenants: Iterable[Tenant], most: int = WAITING_MAX) -> set[Tenant]:
-    """The tenants of whom so many starts wait that no more may be posted."""
+    """The tenants of whom so much waits to begin that no more may be posted."""
     return {each for each in tenants if store.posted(each, BEGINS, most) >= most}
 
 
 def full(tenant: Tenant) -> Rejected:
     """What is said to who is turned away."""
-    return Rejected("engine.overloaded", f"many starts of tenant {tenant} wait in the mailbox")
+    return Rejected(
+        "engine.overloaded", f"many starts and events of tenant {tenant} wait in the mailbox"
+    )
 
 
 def turned_away(store: Store, mail: Mail, most: int) -> Rejected | None:
@@ -78,5 +80,5 @@ def turned_away(store: Store, mail: Mail, most: int) -> Rejected | None:
         return None
     if store.posted(tenant, BEGINS, most) < most:
         return None
-    message = f"{most:,} starts of tenant {tenant} wait in the mailbox already"
+    message = f"{most:,} starts and events of tenant {tenant} wait in the mailbox already"
     return Rejected("engine.overloaded", message)

@@ -154,6 +154,7 @@ def test_a_missing_store_is_not_made(place, words):
 
     assert done.exit_code == 4, done.output + repr(done.exception)
     assert "[store.missing]" in done.stderr
+    assert "`run`, `apply` and `serve` make one" in done.stderr
     assert not (place.folder / "deep").exists()
 
 

@@ -106,5 +106,9 @@ def test_an_owner_goes_on(busy):
         until(lambda: "nobody" not in json.dumps(busy.told("doctor")["checks"]))
         refused = busy.told("move", "--to", "sqlite:///new.db", exits=5)
         assert refused["error"]["code"] == "store.owned"
+        dry = busy.told("move", "--to", "sqlite:///new.db", "--dry-run")  # which counts, and warns
+        assert (dry["plan"], dry["owned"]) == ("new", [dry["from"]])
+        assert "[store.owned]" in busy.pawl("move", "--to", "sqlite:///new.db", "--dry-run").stderr
         assert owner.poll() is None
+    assert busy.told("move", "--to", "sqlite:///new.db", "--dry-run")["owned"] == []
     assert not (busy.folder / "new.db").exists()

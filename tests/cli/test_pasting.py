@@ -102,7 +102,7 @@ def test_the_role_that_an_escalation_asks_for_is_the_way_out(place):
         refused = place.told(*verb, "--role", "Janitor", "--by", "joe", exits=5)["error"]
 
         assert refused["code"] == "escalation.wrong_role"
-        assert refused["message"].endswith("say --role OnCall")
+        assert refused["message"].endswith("(charge asks for OnCall)")
 
 
 def test_the_next_page_is_of_the_same_list(elsewhere):

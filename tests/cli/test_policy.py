@@ -29,6 +29,24 @@ spec:
     forbid(principal, action == Action::"release:promote", resource)
     when { resource.env == "prod" };
 """
+SCENARIO = """\
+apiVersion: pawl.dev/v1
+kind: Scenario
+metadata: {name: NAME}
+spec:
+  definition:
+    - apiVersion: pawl.dev/v1
+      kind: Workflow
+      metadata: {name: pay}
+      spec: {steps: [{name: pay, run: bank.pay, policy: {action: pay}}]}
+    - apiVersion: pawl.dev/v1
+      kind: Policy
+      metadata: {name: rules}
+      spec: {cedar: '@id("all") permit(principal, action, resource);'}
+  script:
+    - {at: 1s, retire: {policy: rules}}
+  expect: {state: completed}
+"""
 
 
 @pytest.fixture
@@ -59,7 +77,9 @@ def test_a_version_is_published_once(governed):
     (governed.folder / "rules.yaml").write_text(
         RULES.replace("VERSION", "1").replace("frozen", "cold")
     )
-    assert governed.told("apply", "-f", "rules.yaml", exits=5)["error"]["code"] == "policy.changed"
+    changed = governed.told("apply", "-f", "rules.yaml", exits=5)["error"]
+    assert changed["code"] == "policy.changed"
+    assert changed["message"].endswith("raise metadata.version")
     (governed.folder / "rules.yaml").write_text(RULES.replace("VERSION", "2"))
     assert "policy release-rules v2" in governed.pawl("apply", "-f", "rules.yaml").stdout
 
@@ -158,6 +178,13 @@ def test_a_denial_is_told_by_every_verb_that_looks(governed):
     trace = governed.told("trace", "r-1")
     assert trace[0]["calls"][0]["effect"] == "sys/policy"
     assert (trace[1]["caused_by"], trace[1]["input"]["direction"]) == (1, "ask")
+    decided = trace[1]["events"][0]
+    assert (decided["decision"], decided["clears"], decided["why"]) == ("deny", False, words)
+    lines = governed.pawl("trace", "r-1").stdout
+    assert f"policy.decided promote deny: {words} => PolicyDecisionRecorded" in lines
+    assert "    > promote sys/policy intent" in lines
+    assert "answer promote ok  <- turn 1" in lines
+    assert "promote#" not in lines  # no attempt was made
     assert governed.told("replay", "--all")["same"]
 
 
@@ -180,6 +207,11 @@ def test_what_a_policy_asks_is_a_review_like_any_other(governed):
     assert governed.pawl("wait", "r-1", *stubs).exit_code == 0
     names = [each["eventType"] for each in governed.told("history", "r-1")]
     assert names.count("PolicyDecisionRecorded") == 2
+    told = [e["payload"] for e in governed.told("history", "r-1") if "Decision" in e["eventType"]]
+    assert [(e["decision"], e["clears"]) for e in told] == [("approval", False), ("approval", True)]
+    said = governed.pawl("history", "r-1").stdout
+    assert said.count("promote approval: ") == said.count("promote approval was given: ") == 1
+    assert "policy.decided promote approval was given: " in governed.pawl("trace", "r-1").stdout
     assert names.index("ApprovalGranted") < names.index("AgentTaskAssigned")
     assert "approved by ann (Boss)" in governed.pawl("show", "r-1", "--step", "promote").stdout
     assert governed.told("replay", "--all")["same"]
@@ -211,6 +243,22 @@ def test_check_says_where_a_policy_is_wrong(place):
     assert place.told("schema", "policy")["title"] == "Pawl policy"
 
 
+@pytest.mark.req("R138")
+def test_a_script_retires_what_its_scenario_has(place):
+    """`check` and `test` refuse another name, with its place."""
+    (place.folder / "one.yaml").write_text(
+        SCENARIO.replace("NAME", "one").replace("retire: {policy: rules}", "retire: {policy: nope}")
+    )
+
+    [found] = place.told("check", "one.yaml", exits=3)
+
+    assert (found["code"], found["line"]) == ("scenario.policy", 15)
+    assert found["message"] == "nope is no policy of this scenario; policies are: rules"
+    assert place.pawl("test", "one.yaml").exit_code == 3
+    (place.folder / "one.yaml").write_text(SCENARIO.replace("NAME", "one"))
+    assert place.pawl("check", "one.yaml").exit_code == 0
+
+
 @pytest.fixture
 def no_cedar(monkeypatch):
     """From the first call on Cedar is not installed."""
@@ -234,6 +282,12 @@ def test_check_says_what_to_install(place, no_cedar):
     assert found["code"] == "policy.cedar_missing"
     assert found["hint"] == 'pip install "pawlflow[cedar]"'
     assert place.pawl("apply", "-f", "rules.yaml").exit_code == 3
+    for name in ("one", "two"):  # scenarios say so once, however many they are
+        (place.folder / f"{name}.yaml").write_text(SCENARIO.replace("NAME", name))
+    said = place.pawl("test", "one.yaml", "two.yaml")
+    assert (said.exit_code, said.stderr.count("cannot be checked")) == (3, 1), said.stderr
+    [found] = place.told("test", "one.yaml", "two.yaml", exits=3)["findings"]
+    assert found["code"] == "policy.cedar_missing"
 
 
 def test_doctor_tells_of_policies_that_nobody_here_can_read(governed, no_cedar):

@@ -117,6 +117,8 @@ def test_archives_are_written_and_nothing_is_removed(shop):
     assert [row["id"] for row in many] == ["stopped", "old"]
     assert told("archive", "--workflow", "kept", "--state", "completed", "--to", shop / "all") != []
     assert len(told("ls")) == 3
+    none = pawl("archive", "--closed-before", "2019-01-01", "--to", shop / "none")
+    assert (none.exit_code, "verify" in none.stderr, (shop / "none").exists()) == (0, False, False)
 
     assert told("archive", "waits", "--to", shop)["error"]["code"] == "archive.open"
     assert pawl("archive", "--to", shop).exit_code == 2

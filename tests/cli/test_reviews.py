@@ -69,12 +69,13 @@ def test_a_claim_again_is_fine_and_anothers_is_refused_by_name(gated):
 @pytest.mark.req("R127", "R134")
 @pytest.mark.parametrize("verb", ["approve", "reject", "claim"])
 @pytest.mark.parametrize("role", [(), ("--role", "Clerk")])
-def test_a_role_that_is_missing_is_named_with_its_option(gated, verb, role):
-    """A gate that asks for a role says which, and how to say so."""
+def test_a_role_that_is_missing_is_named_and_nobody_is_told_to_claim_it(gated, verb, role):
+    """A gate that asks for a role says which, not what to type to get past it."""
     refused = gated.told("review", verb, "r-1", "--by", "ann", *role, exits=5)["error"]
 
     assert refused["code"] == "approval.wrong_role"
-    assert refused["message"].endswith("say --role ReleaseManager")
+    assert refused["message"].endswith("(gate asks for ReleaseManager)")
+    assert "--role" not in refused["message"]
     assert claimed_by(gated) is None
 
 

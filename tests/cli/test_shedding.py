@@ -74,7 +74,8 @@ def test_a_start_is_told_to_come_later(full, words):
 
     assert (told["code"], told["retry_after_s"]) == ("engine.overloaded", 5)
     assert said.exit_code == 75
-    assert f"{LIMIT} starts of tenant default wait" in said.stderr
+    assert f"{LIMIT} starts and events of tenant default wait" in said.stderr
+    assert "a start or an event from outside, is turned away, and nothing else" in said.stderr
     assert "try again in 5 s" in said.stderr
     assert [mail.id for mail in posting.mail(range(32), 0, 100)] == posted
 

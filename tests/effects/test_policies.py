@@ -123,7 +123,13 @@ def test_a_version_that_changed_is_refused_when_it_is_loaded(tmp_path, rules):
     with pytest.raises(PawlError) as refused:
         run(main(RULES.replace("VERSION", "1").replace("frozen", "melted")))
     assert refused.value.code == "policy.changed"
-    run(main(RULES.replace("VERSION", "2").replace("frozen", "melted")))
+    assert str(refused.value) == (
+        "release-rules version 1: this version of the policy is published with "
+        "another text, and never changes: raise metadata.version [policy.changed]"
+    )
+    run(main(RULES.replace("VERSION", "3").replace("frozen", "melted")))
+    with pytest.raises(Refused, match=r"version 3 is published: .*version above it \[policy.older"):
+        run(main(RULES.replace("VERSION", "2")))
 
 
 def test_a_file_that_is_no_cedar_is_refused_with_its_place(tmp_path):

@@ -74,16 +74,9 @@ def hand_in(  # what is asked, of whom, and the way out if it is refused
     if isinstance(outcome, Rejected):
         if outcome.code == "instance.unknown":
             unknown_instance(here, store, key)
-        if outcome.code == "escalation.wrong_role":
-            ways = {outcome.code: role_asked(here, store, key), **ways}
-        refuse(here, f"{what} of {key}", outcome, ways.get(outcome.code, ""))
-
-
-def role_asked(here: Session, store: Store, key: str) -> str:
-    """What to say to act on an escalation: the role that is asked now."""
-    mine = (each for each in store.reviews(here.tenant) if each.cell.key == key)
-    roles = [each.role for each in mine if each.kind == "escalation" and each.role is not None]
-    return f"say --role {roles[0]}" if roles else ""
+        # The role that is asked is named; to claim it is nobody's way out.
+        way = "" if outcome.code == "approval.wrong_role" else ways.get(outcome.code, "")
+        refuse(here, f"{what} of {key}", outcome, way)
 
 
 def tell_if_idle(here: Session, store: Store, key: str) -> None:

@@ -57,7 +57,10 @@ def command(keys: tuple[str, ...], to: Path, closed_before: str | None, **option
     if here.as_json:
         print_json(rows)
     else:
-        note(f"{count(len(rows), 'instance')}; `pawl journal verify {to}` decides them again")
+        way = (
+            f"; `pawl journal verify {to}` decides them again" if rows else ", nothing was written"
+        )
+        note(f"{count(len(rows), 'instance')}{way}")
 
 
 def named(here: Session, store: Store, keys: tuple[str, ...]) -> Iterator[Head]:

@@ -305,12 +305,20 @@ def payload_text(payload: Mapping[str, Any]) -> str:
     if payload.get("failure"):
         return f"{step} {error_text(payload['failure'])}".strip()
     if "decision" in payload:
-        return f"{step} {payload['decision']}: {clean(payload.get('why') or 'erased')}"
+        return f"{step} {decision_text(payload)}"
     told = next((payload[k] for k in SAID if payload.get(k) not in (None, {}, [])), None)
     said = "" if told is None else short(told)
     who = f"by {clean(payload['by'])}" if payload.get("by") else ""
     unit = clean(payload["unit"]) if "amount" in payload else ""
     return " ".join(filter(None, (step, who, unit, said)))
+
+
+def decision_text(told: Mapping[str, Any]) -> str:
+    """What policies decided, and why; of an approval also that it was given."""
+    given = told["decision"] == "approval" and told.get("clears")
+    return (
+        f"{told['decision']}{' was given' if given else ''}: {clean(told.get('why') or 'erased')}"
+    )
 
 
 SAID: Final = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from pawlflow.app import is_there, shown
-from pawlflow.cli.output import NOT_FOUND, USAGE, count, note, print_json
+from pawlflow.app import is_there, open_store, shown
+from pawlflow.cli.output import NOT_FOUND, USAGE, count, note, print_json, warn
 from pawlflow.cli.screen import progress_bar
 from pawlflow.cli.session import Session, session, told
 from pawlflow.engine.clock import SystemClock
@@ -85,12 +85,25 @@ def look(here: Session, source: Side, to: str) -> None:
     mark = source.mark()
     if mark is not None and plan == "new" and mark.other != where:
         here.end("store.moving", f"{source.told} is being moved to {mark.other} already")
-    sizes = source.sizes()
+    sizes, owned = source.sizes(), owned_now(here.url, to) if plan != "already" else []
     if here.as_json:
-        print_json({"from": source.told, "to": where, "plan": plan, "counts": sizes})
+        names = {"from": source.told, "to": where, "plan": plan, "counts": sizes}
+        print_json({**names, "owned": owned})
         return
     words = {"new": "would be moved", "resumed": "would go on", "already": "was moved already"}
     click.echo(f"{source.told} -> {where}: {words[plan]}: {counted(sizes)}")
+    for url in owned:
+        warn(f"{url} has an owner now: a move would be refused until it is stopped [store.owned]")
+
+
+def owned_now(*urls: str) -> list[str]:
+    """Those of these stores that somebody owns, as they may be shown. Nothing is made."""
+    found: list[str] = []
+    for url in filter(is_there, urls):
+        with closing(open_store(url)) as store:
+            if store.facts()["owner"] is not None:
+                found.append(shown(url))
+    return found
 
 
 def take_back(here: Session, source: Side, to: str | None, *, force: bool) -> None:

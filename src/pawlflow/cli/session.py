@@ -23,7 +23,7 @@ from pawlflow.cli.output import (
     setting,
 )
 from pawlflow.definition.finding import Finding
-from pawlflow.errors import explanations
+from pawlflow.errors import cause_of
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.codec import CodecError
 from pawlflow.model.ids import InstanceId, Tenant
@@ -123,8 +123,8 @@ def reading(here: Session) -> Iterator[Store]:
         if not is_there(here.url):
             where = shown(here.url).removeprefix("sqlite:///")
             message = (
-                f"there is no store at {where}: `pawl start` and `pawl run` make one; "
-                "--db or PAWL_DB names another"
+                f"there is no store at {where}: `pawl start`, `run`, `apply` and `serve` "
+                "make one; --db or PAWL_DB names another"
             )
             here.end("store.missing", message, NOT_FOUND)
         store = open_store(here.url)
@@ -173,12 +173,11 @@ def refuse(here: Session, what: str, refused: Rejected, way: str = "") -> NoRetu
 
 def refusal_told(what: str, refused: Rejected, way: str = "") -> str:
     """What was asked, why it was refused, about what unless that is clear, and a way."""
-    words = explanations().get(refused.code)
-    cause = f"{words.cause[0].lower()}{words.cause[1:].rstrip('.')}" if words else refused.code
-    detail = "" if refused.detail in ("", *what.split()) else f" ({refused.detail})"
+    clear = refused.detail in ("", *what.split()) or what.endswith(f" {refused.detail}")
+    detail = "" if clear else f" ({refused.detail})"
     way = way or (f"try again in {RETRY_AFTER_S} s" if refused.code in BUSY else "")
     hint = f"; {way}" if way else ""
-    return f"{what} was refused: {cause}{detail}{hint}"
+    return f"{what} was refused: {cause_of(refused.code)}{detail}{hint}"
 
 
 def refuse_findings(here: Session, findings: list[Finding], sources: dict[str, str]) -> NoReturn:

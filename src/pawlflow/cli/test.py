@@ -141,7 +141,10 @@ def refuse_invalid(loaded: list[Loaded], *, as_json: bool) -> None:
     """End with exit 3 if any scenario file has an error; workflow files beside them too."""
     errors = [found for file in loaded for found in file.findings if found.severity == "error"]
     if errors:
-        refuse(errors, loaded, as_json=as_json)
+        # A package that is missing here is missing for every file: that is said once.
+        same = [found for found in errors if found.code == "policy.cedar_missing"]
+        others = [found for found in errors if found.code != "policy.cedar_missing"]
+        refuse([*same[:1], *others], loaded, as_json=as_json)
 
 
 def refuse(errors: list[Finding], loaded: list[Loaded], *, as_json: bool) -> NoReturn:

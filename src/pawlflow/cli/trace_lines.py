@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pawlflow.cli.lines import clean, clock
+from pawlflow.cli.lines import clean, clock, decision_text
 
 
 def trace_lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -14,8 +14,7 @@ def trace_lines(entries: Iterable[Mapping[str, Any]]) -> list[str]:
         lines.append(f"turn {entry['turn']} {clock(entry['at'])} {came_in(entry['input'])}{cause}")
         lines += [f"    {happened(event)}" for event in entry["events"]]
         for call in entry["calls"]:
-            undo = "undo/" if call.get("direction") == "undo" else ""
-            what = f"{undo}{clean(call['step'])}#{call['attempt']} {clean(call['effect'])}"
+            what = f"{called(call)} {clean(call['effect'])}"
             lines.append(f"    > {what} intent {call['intent'][:16]}")
             lines.append(f"      key {call['key']}")
         for child in entry.get("children", ()):
@@ -36,16 +35,23 @@ def caused(entry: Mapping[str, Any]) -> str:
 
 def came_in(incoming: Mapping[str, Any]) -> str:
     """An input in a few words."""
-    undo = "undo/" if incoming.get("direction") == "undo" else ""
-    attempt = f"#{incoming['attempt']}" if "attempt" in incoming else ""
-    step = f"{undo}{clean(incoming['step'])}{attempt}" if "step" in incoming else ""
+    kind = "answer" if incoming.get("direction") == "ask" else incoming["kind"]
+    step = called(incoming) if "step" in incoming else ""
     rest = [clean(incoming[key]) for key in ("event", "outcome", "how") if key in incoming]
     who = [f"by {clean(incoming['by'])}"] if "by" in incoming else []
-    return " ".join(filter(None, (incoming["kind"], step, *rest, *who)))
+    return " ".join(filter(None, (kind, step, *rest, *who)))
+
+
+def called(told: Mapping[str, Any]) -> str:
+    """An attempt by its number, or a step that policies are asked about, which is none."""
+    undo = "undo/" if told.get("direction") == "undo" else ""
+    numbered = "attempt" in told and told.get("direction") != "ask"
+    return f"{undo}{clean(told['step'])}{'#' + str(told['attempt']) if numbered else ''}"
 
 
 def happened(event: Mapping[str, Any]) -> str:
     """An event of the journal, and its names outside."""
     step = f" {clean(event['step'])}" if "step" in event else ""
+    decided = f" {decision_text(event)}" if "decision" in event else ""
     names = ", ".join(event.get("published") or ())
-    return f"{event['event']}{step}" + (f" => {names}" if names else "")
+    return f"{event['event']}{step}{decided}" + (f" => {names}" if names else "")

@@ -224,7 +224,8 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "Give exactly one of workflow (a path) and definition.",
     ),
     "scenario.policy": (
-        "A script publishes a policy that the scenario does not have, or not in this version.",
+        "A script publishes or retires a policy that the scenario does not have, or not in this "
+        "version.",
         "Put the document of kind: Policy beside the workflow, under definition: or in its file.",
     ),
     "scenario.answer": (

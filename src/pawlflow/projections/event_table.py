@@ -124,7 +124,10 @@ EVENTS: Final[dict[str, Published]] = {
     ),
     "PolicyDecisionRecorded": Published(
         "the policies in force have decided about the next attempt",
-        ("step", "decision", "policies", "in_force", "policy_hash", "inputs", "inputs_hash"),
+        (
+            *("step", "decision", "clears", "policies", "in_force", "policy_hash"),
+            *("inputs", "inputs_hash"),
+        ),
         ("item", "why"),
     ),
     "BudgetExceeded": Published(
@@ -230,6 +233,7 @@ MEMBERS: Final[dict[str, tuple[str, Schema]]] = {
     "cause": ("the step that would do something else now", NAME),
     "channel": ("by which they are asked", NAME),
     "child": ("the instance that was asked for", KIN),
+    "clears": ("the attempt may begin: allowed, or approved by people before", {"type": "boolean"}),
     "comment": ("what they said", {}),
     "data": ("what came with the event", {}),
     "definition_hash": (

@@ -44,7 +44,7 @@ def payload_of(
 
 
 UNSAID: Final = frozenset(
-    {"nonce", "settles", "slot", "rate", "held", "number", "answer", "clears", "gate"}
+    {"nonce", "settles", "slot", "rate", "held", "number", "answer", "gate"}
 )  # secrets, and inner details
 RENAMED: Final = {"shown": "show", "definition": "definition_hash", "micros": "amount"}
 COUNTS: Final = frozenset({"attempt", "round", "warnings"})  # zero: there was none

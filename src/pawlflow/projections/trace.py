@@ -13,11 +13,11 @@ from pawlflow.model.ids import Digest, InstanceId, StepKey
 from pawlflow.model.inputs import Input, Receipt, StartInstance
 from pawlflow.model.intents import POLICY, Called, Direction, Stopped
 from pawlflow.model.journal import Turn
-from pawlflow.model.reviews import PolicyAsked
+from pawlflow.model.reviews import PolicyAsked, PolicyDecided
 from pawlflow.model.system import StartChild
 from pawlflow.projections.causes import Causes, Place
 from pawlflow.projections.kin import Kin
-from pawlflow.projections.plain import time_told, uuid_told
+from pawlflow.projections.plain import time_told, uuid_told, value_of
 from pawlflow.projections.publish import published
 from pawlflow.projections.story import Child, Story, child_of, sealed_turns, unbegun, unit_of
 
@@ -125,6 +125,9 @@ def event_told(state: Instance, event: Event) -> dict[str, Any]:
     unit = unit_of(state, event)
     if unit is not None:
         told["step"] = state.name_of(unit)
+    if isinstance(event, PolicyDecided):
+        said = value_of(event.answer) or {}
+        told |= {"decision": event.decision, "clears": event.clears, "why": said.get("reason")}
     attempt: int = getattr(event, "attempt", 0)
     return told | {"attempt": attempt} if attempt else told
 

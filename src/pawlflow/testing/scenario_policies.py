@@ -30,9 +30,18 @@ def check_policy(node: Node, report: Report) -> Policy | None:
 
 
 def check_published(script: Iterable[Any], policies: tuple[Policy, ...], report: Report) -> None:
-    """What a script publishes is a policy of the scenario."""
+    """What a script publishes or retires is a policy of the scenario."""
     known = {(policy.name, policy.version) for policy in policies}
+    named = {policy.name for policy in policies}
     for action in script:
+        if action.verb == "retire" and action.policy not in named:
+            report.error(
+                action.place,
+                "scenario.policy",
+                f"{action.policy} is no policy of this scenario; "
+                f"policies are: {listing(sorted(named))}",
+                "put the document of kind: Policy beside the workflow",
+            )
         if action.verb == "publish" and (action.policy, action.version) not in known:
             names = sorted(f"{name} version {version}" for name, version in known)
             report.error(
