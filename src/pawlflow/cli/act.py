@@ -25,8 +25,6 @@ from pawlflow.model.inputs import Input
 from pawlflow.store.port import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
-Ways = Mapping[str, str]  # what to type after a refusal, by its code
-NO_WAYS: Final[Ways] = {}
 BY: Final = click.option("--by", help="Who acts; default the user of this terminal.")
 COMMENT: Final = click.option("--comment", metavar="TEXT", help="Why; kept with the act.")
 DATA: Final = click.option("--data", metavar="JSON|@FILE", help="What the event says.")
@@ -53,12 +51,10 @@ def audited(command: F) -> F:
     return BY(COMMENT(command))
 
 
-def act(
-    here: Session, key: str, what: str, make: Callable[[], Input], ways: Ways = NO_WAYS
-) -> None:
+def act(here: Session, key: str, what: str, make: Callable[[], Input]) -> None:
     """Make an input, hand it to an instance, and say that it was taken."""
     with reading(here) as store:
-        hand_in(here, store, key, what, make(), ways)
+        hand_in(here, store, key, what, make())
         if here.as_json:
             print_json({"id": key, "act": what, "accepted": True})
             return
@@ -66,17 +62,13 @@ def act(
         tell_if_idle(here, store, key)
 
 
-def hand_in(  # what is asked, of whom, and the way out if it is refused
-    here: Session, store: Store, key: str, what: str, incoming: Input, ways: Ways
-) -> None:
+def hand_in(here: Session, store: Store, key: str, what: str, incoming: Input) -> None:
     """Durable when this returns; ends with 5 if it was refused, with 4 if nobody is there."""
     outcome = request(store, requests.instance_cell(here.tenant, key), incoming)
     if isinstance(outcome, Rejected):
         if outcome.code == "instance.unknown":
             unknown_instance(here, store, key)
-        # The role that is asked is named; to claim it is nobody's way out.
-        way = "" if outcome.code == "approval.wrong_role" else ways.get(outcome.code, "")
-        refuse(here, f"{what} of {key}", outcome, way)
+        refuse(here, f"{what} of {key}", outcome)
 
 
 def tell_if_idle(here: Session, store: Store, key: str) -> None:

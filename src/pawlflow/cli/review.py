@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from pawlflow import requests
-from pawlflow.cli.act import Ways, act, audited, check_role
+from pawlflow.cli.act import act, audited, check_role
 from pawlflow.cli.attempts import decision_lines, ladder_lines
 from pawlflow.cli.deadletters import letters_in
 from pawlflow.cli.lines import clean, short
@@ -228,7 +228,7 @@ def speaking(verb: Verb, words: str) -> click.Command:
         who, tenant = by or person(), here.tenant
         said = {"by": who, "role": role, "comment": comment, "limits": raised}
         made = partial(requests.decide, verb, wanted, tenant, **said)
-        act(here, instance, f"{verb} {wanted}", made, ways_out(review))
+        act(here, instance, f"{verb} {wanted}", made)
         tell_if_asked_again(here, review, verb)
 
     return speak
@@ -272,13 +272,6 @@ def refuse_others(here: Session, review: Review | None, verb: Verb) -> None:
         way = f"`pawl resume {target}`, `pawl retry {target}` or `pawl cancel {instance}`"
         message = f"{id_of(review)} is no gate but an {review.kind}: {way}"
         here.end("approval.not_open", message, CONFLICT)
-
-
-def ways_out(review: Review | None) -> Ways:
-    """What to type after a refusal, by its code, where the review tells."""
-    if review is None or review.role is None:
-        return {}
-    return {"approval.wrong_role": f"say --role {review.role}"}
 
 
 @command.command(help="Say what became of an effect that nobody waited for any more.")
