@@ -25,7 +25,7 @@ from pawlflow.model.inputs import Input
 from pawlflow.shedding import WAITING_MAX, letter, turned_away
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.poke import Pokes, poke
-from pawlflow.store.port import SHARDS, ShardHead, Store, StoreError, Taken
+from pawlflow.store.port import SHARDS, Mail, ShardHead, Store, StoreError, Taken
 from pawlflow.store.postgres_url import is_postgres, masked
 from pawlflow.store.sqlite import SqliteStore
 from pawlflow.store.sqlite_backup import backup, restore
@@ -234,12 +234,11 @@ def request(
     """Hand in an input from outside: by mail to the owner, or as the owner for a moment.
 
     A start, or an event, is turned away while so many of its tenant wait; nothing else is.
-
     Durable when this returns. Raises StoreError("store.busy") if an owner does not answer in time;
     the request is in its mailbox then, and will be taken.
     """
     mail = letter(cell, incoming, SystemClock().entropy())
-    if (refused := turned_away(store, mail, waiting_max)) is not None:
+    if (refused := shed(store, mail, waiting_max)) is not None:
         return refused
     [number] = store.post([mail])
     heard = owned_elsewhere(store)
@@ -257,6 +256,17 @@ def request(
         time.sleep(wait)
         wait = min(2 * wait, LOOK_S[1])
     return outcome_of(taken, cell.key)
+
+
+def shed(store: Store, mail: Mail, most: int) -> Rejected | None:
+    """Is there no room for this in the mailbox? What a fallen owner left there is done first."""
+    refused = turned_away(store, mail, most)
+    if refused is not None and not owned_elsewhere(store):
+        with momentary_owner(store) as engine:
+            if engine is not None:
+                engine.drain()
+                return turned_away(store, mail, most)
+    return refused
 
 
 def settle(store: Store, look: Callable[[], tuple[bool, int]]) -> None:

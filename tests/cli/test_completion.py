@@ -39,14 +39,22 @@ def scripts(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def shop(place: Place) -> Place:
+@pytest.fixture(scope="module")
+def stocked(tmp_path_factory) -> Path:
     """A store with an instance that waits at a gate, and one whose id has a colon."""
+    place = Place(tmp_path_factory.mktemp("stocked"))
     for key in ("r-1", "north:1", "north:2"):
-        done = place.pawl(
-            "run", "release.yaml", "--stubs", "stubs.yaml", "--id", key, "--timeout", 1
-        )
+        workflow, stubs = place.folder / "release.yaml", place.folder / "stubs.yaml"
+        done = place.pawl("run", workflow, "--stubs", stubs, "--id", key, "--timeout", 1)
         assert done.exit_code == 75, done.output
+    return place.folder
+
+
+@pytest.fixture
+def shop(place: Place, stocked: Path) -> Place:
+    """A copy of that store, in the current folder."""
+    for file in stocked.glob("pawl.db*"):
+        shutil.copy(file, place.folder)
     (place.folder / "pawl.toml").write_text('db = "sqlite:///pawl.db"\n')
     return place
 

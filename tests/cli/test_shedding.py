@@ -133,3 +133,18 @@ def test_posters_cannot_fill_a_store_whose_owner_is_away(full):
     assert kept == []
     assert len(posting.mail_lines(range(32), 0, 1_000)) == len(posted)
     assert engine.core.inbox.count == 0
+
+
+@pytest.mark.req("R214")
+def test_what_a_fallen_owner_left_is_done_before_anybody_is_turned_away(place):
+    """A full mailbox and nobody who owns it: who comes next takes it in, and starts."""
+    (place.folder / "pawl.toml").write_text(f"limits.waiting = {LIMIT}\n")
+    assert place.pawl("apply", "-f", "order.yaml").exit_code == 0
+    posting = open_store(f"sqlite:///{place.db}")
+    posting.post([start(f"s-{n}") for n in range(LIMIT)])
+    posting.close()
+
+    done = place.pawl("start", "order.yaml", "--id", "mine", "--input", '{"amount": 1}')
+
+    assert done.exit_code == 0, done.stderr
+    assert len(place.told("ls")) == LIMIT + 1

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from pawlflow import requests
-from pawlflow.app import open_store, request
+from pawlflow.app import open_store, request, shed
 from pawlflow.cli.editions import note_changed
 from pawlflow.cli.modules import in_module, is_module
 from pawlflow.cli.output import waiting_limit
@@ -17,7 +17,7 @@ from pawlflow.engine.clock import SystemClock, time_ordered_id
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
-from pawlflow.shedding import letter, turned_away
+from pawlflow.shedding import letter
 from pawlflow.store.port import Store, StoreError
 from pawlflow.trouble import Refused
 
@@ -60,9 +60,9 @@ def start_by_mail(here: Session, order: Order) -> bool:
     cell, most = CellId(here.tenant, order.chosen.plan.workflow, order.key), waiting_limit()
     store = open_store(here.url)
     try:
-        shed = turned_away(store, letter(cell, start, b""), most)
-        if shed is not None:  # before anything is asked of an owner who is far behind
-            raise Refused(shed.code, refusal_told(f"the start of {order.key}", shed))
+        refused = shed(store, letter(cell, start, b""), most)
+        if refused is not None:  # before anything is asked of an owner who is far behind
+            raise Refused(refused.code, refusal_told(f"the start of {order.key}", refused))
         publish_all(here, store, order)
         address = (here.tenant, order.key)
         existing = address in store.load([address])
