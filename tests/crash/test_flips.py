@@ -166,3 +166,44 @@ def test_no_flipped_bit_gives_a_wrong_answer(tiny, tmp_path):
     for at in range(len(data)):
         found = answers(altered(tmp_path / "flip.db", flipped(data, at, chance.randrange(8))))
         assert found in (None, right), at
+
+
+@pytest.mark.parametrize(
+    ("index", "change"),
+    [
+        ("pulse_due", "UPDATE pulse SET due_at = due_at + 60000"),
+        ("pulse_due", "UPDATE pulse SET due_at = NULL"),
+        ("pulse_calls", "UPDATE pulse SET calls = 0"),
+    ],
+)
+def test_an_index_that_is_not_of_its_table_is_found(tiny, tmp_path, index, change):
+    """A deadline or a call that is found where it is not: its cell is named."""
+    path = altered(tmp_path / "lags.db", tiny.read_bytes())
+    behind(path, index, "UPDATE pulse SET calls = 1", change)
+    store = SqliteStore(path)
+    every = range(SHARDS)
+    with pytest.raises(StoreError, match=r"tiny-1|registry"):
+        store.due(every, (-1, 0), 100) if index == "pulse_due" else store.in_flight(every, 0, 100)
+    store.close()
+
+
+def behind(path: Path, index: str, before: str, change: str) -> None:
+    """Change a table while SQLite does not know of one of its indexes."""
+    kept: list[Any] = []
+    for forget in (True, False):
+        db = apsw.Connection(str(path))
+        if forget:
+            db.execute(before)
+        db.pragma("writable_schema", 1)
+        if forget:
+            named = "FROM sqlite_schema WHERE name = ?"
+            kept = db.execute(f"SELECT * {named}", (index,)).fetchall()
+            db.execute(f"DELETE {named}", (index,))
+        else:
+            db.executemany("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", kept)
+        db.pragma("schema_version", db.pragma("schema_version") + 1)
+        db.close()
+        if forget:
+            db = apsw.Connection(str(path))
+            db.execute(change)
+            db.close()

@@ -52,6 +52,22 @@ def head_of(row: Row) -> Head:
     )
 
 
+def due_head_of(row: Row) -> Head:
+    """A head that was found by a deadline, which stands behind it."""
+    head = head_of(row)
+    if head.due_at != row[-1]:
+        raise damaged(head.cell, head.shard, "its deadline is not the one it is found by")
+    return head
+
+
+def calling_head_of(row: Row) -> Head:
+    """A head that was found by its calls."""
+    head = head_of(row)
+    if not head.calls:
+        raise damaged(head.cell, head.shard, "it is found by its calls, and has none")
+    return head
+
+
 def shard_of(row: Row) -> ShardHead:
     """A shard's head from its row."""
     shard, epoch, seq, hash_, batch, now = row

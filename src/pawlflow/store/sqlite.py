@@ -36,6 +36,8 @@ from pawlflow.store.port import (
     position,
 )
 from pawlflow.store.rows import (
+    calling_head_of,
+    due_head_of,
     entry_of,
     found_of,
     head_of,
@@ -175,13 +177,12 @@ class SqliteStore(SqliteMail):
         rows = self._rows("heads_due_at", *after, mask, limit)
         if len(rows) < limit:
             rows += self._rows("heads_due_after", after[0], mask, limit - len(rows))
-        return [head_of(row) for row in rows]
+        return [due_head_of(row) for row in rows]
 
     def in_flight(self, shards: Sequence[int], after: Ref, limit: int) -> list[Head]:
         """Cells with calls in flight, by ref."""
-        return [
-            head_of(row) for row in self._rows("heads_in_flight", after, mask_of(shards), limit)
-        ]
+        rows = self._rows("heads_in_flight", after, mask_of(shards), limit)
+        return [calling_head_of(row) for row in rows]
 
     def instances(self, wanted: Filter) -> list[Head]:
         """Instances of a tenant, newest first."""

@@ -85,12 +85,13 @@ SELECT * FROM head WHERE ref = ?;
 SELECT * FROM head WHERE ref > ? ORDER BY ref LIMIT ?;
 
 -- heads_due_at: Cells with this very deadline, by ref. Apart from the later ones: with
--- (due_at, ref) > (?, ?) every page would read all cells of one deadline again.
-SELECT head.* FROM pulse JOIN head ON head.ref = pulse.ref
+-- (due_at, ref) > (?, ?) every page would read all cells of one deadline again. The deadline that
+-- the index has stands behind each: should it differ, one of them is damaged.
+SELECT head.*, pulse.due_at FROM pulse JOIN head ON head.ref = pulse.ref
 WHERE pulse.due_at = ? AND pulse.ref > ? AND (? >> shard) & 1 ORDER BY pulse.ref LIMIT ?;
 
 -- heads_due_after: Cells with a later deadline, earliest first.
-SELECT head.* FROM pulse JOIN head ON head.ref = pulse.ref
+SELECT head.*, pulse.due_at FROM pulse JOIN head ON head.ref = pulse.ref
 WHERE pulse.due_at > ? AND (? >> shard) & 1 ORDER BY pulse.due_at, pulse.ref LIMIT ?;
 
 -- heads_in_flight: Cells with calls in flight, by ref.
