@@ -10,6 +10,7 @@ from pawlflow.engine.actions import Append
 from pawlflow.engine.cells import Hot, Live
 from pawlflow.engine.shard import AHEAD_MS, Limits
 from pawlflow.model.ids import CellId, InstanceId, TimeMs, WorkflowName
+from pawlflow.model.inputs import Tick
 from pawlflow.model.operate import DiscardInput
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.port import StoreConflictError, StoreFullError, StoreUnknownError
@@ -281,3 +282,23 @@ def test_a_small_cache_and_small_batches_change_nothing():
             bench.answer()
     assert {bench.state(cell) for cell in cells} == {"completed"}
     assert len({(call.key, call.attempt) for call in bench.calls()}) == 400
+
+
+@pytest.mark.req("R142")
+def test_a_batch_that_came_to_nothing_does_not_hold_up_what_waits(bench):
+    """Stepped ahead, refused without a word, and too old to go on with: the next begins anew."""
+    cell = bench.fresh("one")
+    bench.pump()
+    bench.core.submit(cell, Tick())  # it has no deadline: nobody is told
+    bench.pump()
+    assert bench.core.making is not None
+    assert not bench.core.making.answers_something()
+    bench.clock.time = TimeMs(bench.clock.time + AHEAD_MS + 1)
+    token = bench.hand(cell, requests.signal("hello", {}, "default", "ann"))
+    bench.pump()
+    assert token not in bench.replies
+
+    bench.answer()
+    assert bench.held, "the signal is being committed"
+    bench.end()
+    assert bench.replies[token].turn == 2

@@ -90,6 +90,8 @@ class Shards(Core):
             if self.full_until - FULL_RETRY_MS <= now < self.full_until:  # a clock may be set back
                 return
             self.full_until = None  # perhaps there is room again: the next commit will tell
+        if self.making and self.staging is None and not self.making.answers_something():
+            self.making = None  # what it stands on is durable, and it came to nothing
         staging = self.making = self.making or Staging(now)
         self.refuse_unreadable(staging)
         if 0 <= now - staging.now <= AHEAD_MS:
