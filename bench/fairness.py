@@ -22,13 +22,13 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any, Final
 
 from bench.judge import FOLDER, Gate, Line, best_of_each, failed, read_lines, show_gates
 from bench.judge import write_report as keep
 from bench.pawl_steps import CHAIN
-from bench.timing import CALM, ROUNDS, plain_loop
+from bench.timing import ROUNDS, is_calm
 from pawlflow.collector import collect_seldom
 from pawlflow.embedded import Pawl
 from pawlflow.files import load_path
@@ -64,9 +64,9 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             print(json.dumps(asyncio.run(measure(options, Path(folder)))))
         return 0
-    before = busy()
+    before = is_calm()
     gates, lines = judge(rounds=1 if options.quick else ROUNDS, seconds=4 if options.quick else 20)
-    calm = max(before, busy()) <= CALM
+    calm = is_calm() and before
     show_gates(gates)
     keep("fairness", gates, [*lines, {"calm": calm}])
     missed = failed(gates)
@@ -74,14 +74,6 @@ def main(arguments: list[str]) -> int:
     if missed and not calm:
         print("the machine was busy: void, neither kept nor broken")
     return 1 if options.gate and missed and calm else 0
-
-
-def busy() -> float:
-    """How much longer a plain loop takes by the clock than by its CPU time: others were faster."""
-    began, spent = perf_counter(), process_time()
-    for _ in range(20):
-        plain_loop()
-    return (perf_counter() - began) / (process_time() - spent)
 
 
 # Judging

@@ -8,7 +8,7 @@ from pawlflow.app import open_store
 from pawlflow.cli.editions import note_changed
 from pawlflow.cli.output import print_json
 from pawlflow.cli.session import person, session, told
-from pawlflow.cli.starting import publish, publish_policy, publish_schedule
+from pawlflow.cli.starting import publish
 from pawlflow.cli.workflows import definitions_in
 from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
 from pawlflow.definition.plan import plan_of
@@ -32,7 +32,7 @@ def command(paths: tuple[str, ...], by: str | None, **options: Any) -> None:
         store = open_store(here.url)
         try:
             for policy in defined.policies:  # before anything that they govern
-                new = publish_policy(here, store, policy, by or person())
+                new = publish(here, store, policy, by or person())
                 rows.append(policy_row(policy, new=new))
             for workflow in found:
                 new = publish(here, store, workflow, by or person())
@@ -46,7 +46,7 @@ def command(paths: tuple[str, ...], by: str | None, **options: Any) -> None:
                     }
                 )
             for schedule in defined.schedules:
-                new = publish_schedule(here, store, schedule, by or person())
+                new = publish(here, store, schedule, by or person())
                 rows.append(schedule_row(schedule, new=new))
         finally:
             store.close()

@@ -335,10 +335,14 @@ def clean(text: Any) -> str:
     return "".join(char if char.isprintable() else " " for char in str(text))
 
 
+def text_of(value: Any) -> str:
+    """A value as JSON; a text as it is."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 def short(value: Any) -> str:
     """A value on one line of bounded length."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = " ".join(clean(text).split())
+    text = " ".join(clean(text_of(value)).split())
     return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
 
 

@@ -6,13 +6,12 @@ from shlex import quote
 from typing import Any, Final, Literal
 
 import click
-import msgspec
 
 from pawlflow import requests
 from pawlflow.cli.act import act, audited, check_role
 from pawlflow.cli.attempts import decision_lines, ladder_lines
 from pawlflow.cli.deadletters import letters_in
-from pawlflow.cli.lines import clean, short
+from pawlflow.cli.lines import clean, short, text_of
 from pawlflow.cli.look import story_in
 from pawlflow.cli.output import CONFLICT, NOT_FOUND, USAGE, note, print_json
 from pawlflow.cli.session import Session, head_of, person, reading, session
@@ -147,11 +146,6 @@ def whole(value: Any) -> str | None:
     if line is None or len(line) <= LINE_MAX or not isinstance(value, dict):
         return line
     return "\n".join(f"{clean(name)}: {clean(text_of(each))}" for name, each in value.items())
-
-
-def text_of(value: Any) -> str:
-    """A value as JSON; a text as it is."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 BUDGET: Final = ("unit", "limit", "spent", "reserved", "needed")

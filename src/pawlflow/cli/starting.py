@@ -78,11 +78,11 @@ def publish_all(here: Session, store: Store, order: Order) -> None:
     """Make known what is new in the file. Raises Refused if an owner does not answer."""
     try:
         for policy in order.chosen.policies:  # before anything that they govern
-            publish_policy(here, store, policy, order.by)
+            publish(here, store, policy, order.by)
         for workflow in order.chosen.unpublished:
             publish(here, store, workflow, order.by)
         for schedule in order.chosen.schedules:
-            publish_schedule(here, store, schedule, order.by)
+            publish(here, store, schedule, order.by)
     except StoreError as late:
         if late.code != "store.busy":
             raise
@@ -98,28 +98,21 @@ def admitted(here: Session, order: Order) -> Input:
     return msgspec.structs.replace(start, start_at=order.at)
 
 
-def publish(here: Session, store: Store, workflow: Workflow, by: str) -> bool:
+def publish(here: Session, store: Store, made: Workflow | Schedule | Policy, by: str) -> bool:
     """Make a definition known under its name; False if it was known already."""
-    cell = requests.registry_cell(here.tenant)
-    outcome = request(store, cell, requests.publish(workflow, here.tenant, by))
-    if isinstance(outcome, Rejected) and outcome.code != "definition.same":
-        refuse(here, f"{workflow.name} version {workflow.version}", outcome)
-    return not isinstance(outcome, Rejected)
-
-
-def publish_schedule(here: Session, store: Store, schedule: Schedule, by: str) -> bool:
-    """Make a schedule known under its name; False if it was known already."""
-    cell = requests.registry_cell(here.tenant)
-    outcome = request(store, cell, requests.publish_schedule(schedule, here.tenant, by))
-    if isinstance(outcome, Rejected) and outcome.code != "schedule.same":
-        refuse(here, f"schedule {schedule.name}", outcome)
-    return not isinstance(outcome, Rejected)
-
-
-def publish_policy(here: Session, store: Store, policy: Policy, by: str) -> bool:
-    """Put a version of a policy in force; False if it was published already."""
-    cell = requests.policies_cell(here.tenant)
-    outcome = request(store, cell, requests.publish_policy(policy, here.tenant, by))
-    if isinstance(outcome, Rejected) and outcome.code != "policy.same":
-        refuse(here, f"policy {policy.name} version {policy.version}", outcome)
+    tenant, cell = here.tenant, requests.registry_cell(here.tenant)
+    asked: Input
+    if isinstance(made, Workflow):
+        asked, same = requests.publish(made, tenant, by), "definition.same"
+        what = f"{made.name} version {made.version}"
+    elif isinstance(made, Schedule):
+        asked, same = requests.publish_schedule(made, tenant, by), "schedule.same"
+        what = f"schedule {made.name}"
+    else:
+        cell = requests.policies_cell(tenant)
+        asked, same = requests.publish_policy(made, tenant, by), "policy.same"
+        what = f"policy {made.name} version {made.version}"
+    outcome = request(store, cell, asked)
+    if isinstance(outcome, Rejected) and outcome.code != same:
+        refuse(here, what, outcome)
     return not isinstance(outcome, Rejected)

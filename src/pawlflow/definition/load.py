@@ -1,5 +1,6 @@
 """Text in, workflows and findings out. The caller reads the file; nothing here touches a disk."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 import msgspec
@@ -11,7 +12,7 @@ from pawlflow.definition.policy import PolicyFound, read_policy
 from pawlflow.definition.read import FILE_LIMITS, Limits, read_yaml
 from pawlflow.definition.report import EnoughError, Report
 from pawlflow.definition.schedule import read_schedule
-from pawlflow.definition.shape import Schedule, Workflow
+from pawlflow.definition.shape import Policy, Schedule, Workflow
 from pawlflow.definition.workflow import read_workflow
 
 
@@ -73,9 +74,11 @@ def load_definitions(text: str | bytes, file: str, *, limits: Limits = FILE_LIMI
             for document in documents
             if document.kind == "Policy" and (policy := read_policy(document, report))
         ]
-        refuse_twins(found, report)
-        refuse_twin_policies(ruled, report)
-        refuse_twin_schedules(planned, report)
+        refuse_twins("workflow.duplicate", found, report)
+        refuse_twins(
+            "policy.duplicate", ((each.policy, document) for each, document in ruled), report
+        )
+        refuse_twins("schedule.duplicate", planned, report)
         workflows = [workflow for workflow, _ in found if not unread]
         schedules = [schedule for schedule, _ in planned if not unread]
         policies = [policy for policy, _ in ruled if not unread]
@@ -114,45 +117,19 @@ def check_later(document: Document, report: Report) -> None:
     )
 
 
-def refuse_twins(found: list[tuple[Workflow, Document]], report: Report) -> None:
-    """Two workflows of one name and version in one file: which one would be meant?"""
-    seen = set()
-    for workflow, document in found:
-        key = (workflow.name, workflow.version)
-        if key in seen:
-            report.error(
-                document.node.at(("metadata", "name")).place,
-                "workflow.duplicate",
-                f"workflow {workflow.name!r} version {workflow.version} is defined twice",
-                "give one of them another name or version",
-            )
-        seen.add(key)
-
-
-def refuse_twin_policies(found: list[tuple[PolicyFound, Document]], report: Report) -> None:
-    """Two policies of one name and version in one file: which one would be meant?"""
-    seen = set()
+def refuse_twins(
+    code: str, found: Iterable[tuple[Workflow | Policy | Schedule, Document]], report: Report
+) -> None:
+    """Two of one name, and of one version where they have any: which one would be meant?"""
+    kind, seen = code.partition(".")[0], set()
     for each, document in found:
-        key = (each.policy.name, each.policy.version)
-        if key in seen:
+        version = None if isinstance(each, Schedule) else each.version
+        if (each.name, version) in seen:
+            told, other = ("", "") if version is None else (f" version {version}", " or version")
             report.error(
                 document.node.at(("metadata", "name")).place,
-                "policy.duplicate",
-                f"policy {key[0]!r} version {key[1]} is defined twice",
-                "give one of them another name or version",
+                code,
+                f"{kind} {each.name!r}{told} is defined twice",
+                f"give one of them another name{other}",
             )
-        seen.add(key)
-
-
-def refuse_twin_schedules(found: list[tuple[Schedule, Document]], report: Report) -> None:
-    """Two schedules of one name in one file: which one would be meant?"""
-    seen = set()
-    for schedule, document in found:
-        if schedule.name in seen:
-            report.error(
-                document.node.at(("metadata", "name")).place,
-                "schedule.duplicate",
-                f"schedule {schedule.name!r} is defined twice",
-                "give one of them another name",
-            )
-        seen.add(schedule.name)
+        seen.add((each.name, version))

@@ -85,7 +85,7 @@ class Engine:
     def pump_on(self) -> TimeMs | None:
         """Work for some rounds; if there is more to do, it is time again at once.
 
-        What was let out begins before the next batch is stepped.
+        Once something was let out others get the loop, so that it begins.
         """
         for _ in range(self.rounds_max):
             actions = self.core.work(self.clock.now())
