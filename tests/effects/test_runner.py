@@ -95,7 +95,7 @@ def test_an_attempt_without_a_heartbeat_is_taken_for_lost(engine, tmp_path):
         tmp_path,
         "beat",
         "  steps:\n    - {name: s, run: quiet, heartbeat: 30ms, onTimeout: retry,\n"
-        "       retryPolicy: {maxRetries: 1, backoff: constant, initialDelay: 1ms}}\n",
+        "       retryPolicy: {maxRetries: 100, backoff: constant, initialDelay: 1ms}}\n",
     )
 
     async def main():

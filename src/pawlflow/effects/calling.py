@@ -24,7 +24,7 @@ from pawlflow.model.intents import Call
 from pawlflow.model.trouble import PawlError
 
 SAID_MAX: Final = 500  # characters of an answer in a message
-MARGIN_S: Final = 0.25  # kept of an attempt's timeout, so that it ends as what it is
+MARGIN_S: Final = 1.0  # kept of an attempt's timeout, so that it ends as what it is
 CODE: Final = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 FOLLOWED: Final = (307, 308)  # others would turn the request into another one
 JSON: Final = b"application/json"
