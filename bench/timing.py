@@ -135,7 +135,7 @@ def microseconds(name: str, taken: Sample, unit: str, note: str = "") -> Figure:
 def circumstances() -> dict[str, Any]:
     """What a figure was measured on."""
     return {
-        "python": platform.python_version(),
+        "python": f"{platform.python_version()} ({' '.join(platform.python_build())})",
         "machine": platform.machine(),
         "cores": os.cpu_count(),
         "rounds": ROUNDS,

@@ -282,6 +282,10 @@ class BlockingPawl:
         """Start what a schedule would have started between two times, unless it exists."""
         self._do(lambda: self._pawl.backfill(name, first, last, by=by, tenant=tenant))
 
+    def retire_policy(self, name: str, *, by: str = "python", **more: str | None) -> None:
+        """Let a policy no longer be in force; a higher version may be published."""
+        self._do(lambda: self._pawl.retire_policy(name, by=by, **more))
+
     def resume(self, id: str, step: str, *, by: str, **more: str | None) -> None:
         """Let an escalated step go on; `role`, `comment` and `tenant` may be given."""
         self._do(lambda: self._pawl.resume(id, step, by=by, **more))

@@ -219,6 +219,7 @@ ACTS = {
     *("load", "add", "effect", "agent", "register", "start", "start_many", "starting", "run"),
     *("signal", "emit", "approve", "reject", "claim", "cancel", "pause", "unpause"),
     *("pause_schedule", "unpause_schedule", "remove_schedule", "backfill", "resume"),
+    "retire_policy",
     *("reassign", "retry", "settle", "list", "batch", "alerts", "open", "close"),
     *("result", "show", "why", "history", "events", "checkpoints"),
 }

@@ -108,6 +108,29 @@ def test_a_denial_fails_the_run_before_the_function_is_called(engine, tmp_path, 
     assert "denied by policy frozen of release-rules v1" in str(failed)
 
 
+def test_a_policy_that_is_retired_governs_nothing(engine, rules):
+    """What asks after that is allowed; retiring twice is refused, and so is a word too many."""
+
+    async def main():
+        async with engine() as pawl:
+            pawl.load(rules)
+            held = await pawl.start(release, {"service": "shop"}, id="r-1", by="zoe")
+            await asked_of(held)
+            await pawl.retire_policy("release-rules", by="ann", comment="no longer needed")
+            free = await pawl.start(release, {"service": "shop"}, id="r-2", by="zoe")
+            await free.result(timeout="20s")
+            with pytest.raises(Refused) as refused:
+                await pawl.retire_policy("release-rules", by="ann")
+            with pytest.raises(TypeError, match="commment"):
+                await pawl.retire_policy("release-rules", by="ann", commment="again")
+            return refused.value, free.show()["steps"]["promote"]["policy"]
+
+    refused, policy = run(main())
+
+    assert refused.code == "policy.retired"
+    assert (policy["decision"], policy["policies"]) == ("allow", [])
+
+
 @pytest.mark.req("R138")
 def test_a_version_that_changed_is_refused_when_it_is_loaded(tmp_path, rules):
     """The same once more is fine."""
