@@ -371,3 +371,20 @@ def test_what_is_told_from_outside_as_json_is_no_answer():
 
     assert live.state == "failed"
     assert done(live) == []
+
+
+def test_a_gate_that_is_left_out_again_does_not_ask_the_policies_again():
+    """What it guards waits for an answer, not for the gate: one question, and its answer counts."""
+    live = governed(
+        "{name: build, run: ci.build, when: input.n > 1}",
+        "{name: look, approval: {guards: [pay]}, dependsOn: [{step: build, require: success}]}",
+        "{name: agree, approval: {onReject: changes, revise: [build]}, dependsOn: [look]}",
+        PAY + "}",
+    )
+    assert [call.step for call in asked(live)] == ["pay"]
+
+    live.submit(Reject("agree", "ann", None))
+    assert len(asked(live)) == 1
+
+    judge(live, answer())
+    assert done(live) == [1]

@@ -7,7 +7,7 @@ undone like everything else, should it come to that.
 from heapq import heappush
 
 from pawlflow.kernel.counters import enqueue, line_up, move, set_until, stand, unheld
-from pawlflow.kernel.state import Instance, has_keys, key_of, make_key
+from pawlflow.kernel.state import Instance, has_keys, make_key
 from pawlflow.kernel.units import (
     CORRECTING,
     PENDING,
@@ -89,11 +89,11 @@ def renewed(unit: Unit, place: int) -> Unit:
 
 
 def know_keys(state: Instance, unit: Unit) -> None:
-    """Let receipts of every round of a run that was called find their unit."""
+    """Let receipts of every round of a run that was called, or asked about, find their unit."""
     if (unit.attempt or unit.round > 1) and has_keys(state, unit):
         for round_ in range(1, unit.round + 1):
             make_key(state, unit, "do", round_)
-    if state.plan.steps[unit.step].policy is not None and has_keys(state, unit):
+    if unit.asking is not None:
         for round_ in range(1, unit.round + 1):
             make_key(state, unit, "ask", round_)
 
@@ -123,9 +123,9 @@ def leave_line(state: Instance, unit: Unit) -> None:
 
 
 def let_go(state: Instance, gate: int) -> None:
-    """A gate is settled: what it barred lines up again."""
+    """A gate is settled: what it barred lines up again. What asks the policies was not barred."""
     guards = state.plan.steps[gate].guards
-    for unit in map(state.unit, sorted(state.open) if guards else ()):
+    for unit in map(state.unit, sorted(state.open.keys() - state.asking.keys()) if guards else ()):
         if unit.step in guards and unit.status in (READY, CORRECTING) and not unit.order:
             enqueue(state, unit)
 
@@ -155,7 +155,7 @@ def on_asked(state: Instance, event: ev.PolicyAsked) -> None:
     unit.asking = Asking(event.number, event.request, unit.order, granted=granted)
     leave_line(state, unit)
     state.asking[unit.place] = None
-    key_of(state, unit, "ask")
+    know_keys(state, unit)
 
 
 def on_decided(state: Instance, event: ev.PolicyDecided) -> None:

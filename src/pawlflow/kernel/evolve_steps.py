@@ -283,6 +283,8 @@ def new_round(state: Instance, unit: Unit) -> None:
     unit.past = (*unit.past, unit.params)
     unit.round += 1
     state.do_keys[unit.place] = make_key(state, unit, "do", unit.round)
+    if unit.asking is not None:
+        make_key(state, unit, "ask", unit.round)
 
 
 def on_late_success(state: Instance, event: ev.LateSuccess) -> None:

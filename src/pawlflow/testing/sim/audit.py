@@ -14,6 +14,7 @@ from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Direction, StepKeyParts, step_key
 from pawlflow.model.journal import Turn
 from pawlflow.model.payload import Payload
+from pawlflow.model.reviews import PolicyGate
 from pawlflow.model.system import StartChild, StopChild
 from pawlflow.testing.sim.audit_budget import Money
 
@@ -41,6 +42,12 @@ class Line:
         self.level = 0  # the rung that is asked
         self.voters: list[str] = []
         self.granted: dict[str, bytes] | None = None  # digests of what was approved
+        self.questions = 0  # that policies were asked
+        self.question: Any = None  # the last of them
+        self.unanswered = False
+        self.cleared: int | None = None  # when what was asked about was allowed
+        self.ruled = self.agreed = b""  # by which policies; the digest that people agreed to
+        self.gate: PolicyGate | None = None  # whom the policies ask
         self.children: dict[int, InstanceId] = {}  # by attempt
         self.told: dict[int, None] = {}  # attempts that are no longer wanted, and know it
         self.undo_attempt = self.undo_retries = 0
@@ -182,6 +189,8 @@ class Audit:
         own = line.running == receipt.attempt and line.round == round_
         if direction == "undo":
             own = line in self.undoing and line.undo_attempt == receipt.attempt
+        elif direction == "ask":
+            own = line.unanswered and line.questions == receipt.attempt and line.round == round_
         elif own and self.is_child(line):
             self.heard.append(receipt)
         elif own:
@@ -209,7 +218,7 @@ class Audit:
         if line.running and self.attempted(line):
             self.money.give_back(self.step(line.step).cost)
         line.running = 0
-        line.queued = line.held = False
+        line.queued = line.held = line.unanswered = False
         line.asks = ""
 
     def settle(self, line: Line) -> None:

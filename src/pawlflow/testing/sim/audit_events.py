@@ -8,6 +8,7 @@ from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.inputs import GrantSlot, Receipt, Tick
 from pawlflow.model.journal import Turn
 from pawlflow.testing.sim.audit import INSTANCE, Audit, Fan, Line
+from pawlflow.testing.sim.audit_policies import POLICIES, check_cleared
 from pawlflow.testing.sim.audit_reviews import REVIEWS, check_guards, queue
 from pawlflow.testing.sim.language import GIVEN, ITEMS, WHEN_ITEM, WITH_ITEM
 
@@ -125,6 +126,7 @@ def begin_attempt(audit: Audit, line: Line) -> None:
     if line.done or line.running:
         audit.bad("7", f"{line} begins, and was done or at work")
     check_guards(audit, line)
+    check_cleared(audit, line)
     line.attempt += 1
     line.running = line.attempt
     audit.key(line, "do", line.round)
@@ -373,6 +375,7 @@ HANDLERS: Final[dict[type, Callable[[Audit, Any], None]]] = {
     ev.InstanceFailed: on_closed,
     ev.InstanceCancelled: on_closed,
     **REVIEWS,
+    **POLICIES,
 }
 
 

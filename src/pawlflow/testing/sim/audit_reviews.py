@@ -9,6 +9,7 @@ from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.inputs import Approve, Reject, ResumeStep
 from pawlflow.model.reviews import ApprovalParts, approval_digest
 from pawlflow.testing.sim.audit import Audit, Line
+from pawlflow.testing.sim.audit_policies import on_agreed
 
 
 def queue(line: Line) -> None:
@@ -21,22 +22,26 @@ def queue(line: Line) -> None:
 
 def on_voted(audit: Audit, event: ev.GateVoted) -> None:
     """One person, one vote."""
-    count_vote(audit, audit.line(event.step), event.by)
+    count_vote(audit, audit.line(event.step, event.item), event.by)
 
 
 def on_granted(audit: Audit, event: ev.GateGranted) -> None:
     """As many different people as were asked for, and not one less."""
-    line, gate = audit.line(event.step), audit.step(event.step).gate
+    line = audit.line(event.step, event.item)
+    gate = line.gate or audit.step(event.step).gate
     count_vote(audit, line, event.by)
     if gate is None or len(line.voters) != gate.quorum:
         audit.bad("16", f"{line} is granted by {line.voters}")
+    if line.gate is not None:
+        on_agreed(audit, line, event)
+        return
     line.result = event.result
     audit.settle(line)
 
 
 def count_vote(audit: Audit, line: Line, by: str) -> None:
     """Somebody agreed: once, in person, and not to what they asked for themselves."""
-    gate, said = audit.step(line.step).gate, audit.input
+    gate, said = line.gate or audit.step(line.step).gate, audit.input
     if not isinstance(said, Approve) or said.by != by or said.step != audit.name(line):
         audit.bad("16", f"a vote of {by} for {line} that nobody cast")
     if by in line.voters:
@@ -86,7 +91,7 @@ def on_barred(audit: Audit, event: reviews.StepBarred) -> None:
 
 def on_gate_rejected(audit: Audit, event: ev.GateRejected) -> None:
     """A gate is shut, for good or until there are changes."""
-    line = audit.line(event.step)
+    line = audit.line(event.step, event.item)
     if not isinstance(audit.input, Reject) or audit.input.step != audit.name(line):
         audit.bad("16", f"{line} is rejected by nobody")
     if event.settles:

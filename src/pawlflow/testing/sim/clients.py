@@ -22,12 +22,14 @@ from pawlflow.model.inputs import (
 from pawlflow.model.journal import Disposition
 from pawlflow.model.operate import RedriveInput
 from pawlflow.model.payload import Payload
+from pawlflow.model.policies import PublishPolicy, RetirePolicy
 from pawlflow.model.records import read
 from pawlflow.model.timed import PauseSchedule, UnpauseSchedule
 from pawlflow.store.port import Found, position
 from pawlflow.testing.sim.asking import Asking
 from pawlflow.testing.sim.cluster import Cluster
 from pawlflow.testing.sim.flows import TENANTS, Flow, Planned
+from pawlflow.testing.sim.language import POLICIES
 from pawlflow.testing.sim.serving import Serving
 from pawlflow.testing.sim.shadows import Shadow
 from pawlflow.testing.sim.world import EPOCH
@@ -71,6 +73,8 @@ class Clients:
             for beside in self.schedules:
                 asked = requests.publish_schedule(beside, tenant, "ann")
                 self.ask(f"publish:{tenant}/{beside.name}", requests.registry_cell(tenant), asked)
+            if "policies" in self.cluster.bench.setup.rooms:
+                self.govern(tenant)
         for plan in self.planned:
             self.world.after(plan.at, lambda p=plan: self.start(p))  # type: ignore[misc]
         self.world.after(STORM_MS, self.look)
@@ -83,6 +87,17 @@ class Clients:
         wait = self.world.dice.between(name, 0, 20_000 if early else 0)
         wait += LATE_MS if flow.late else 0
         self.world.after(wait, lambda: self.ask(name, cell, asked))
+
+    def govern(self, tenant: Tenant) -> None:
+        """Policies come and go, one change after the other."""
+        cell, wait = requests.policies_cell(tenant), 0
+        for number, (name, version) in enumerate(POLICIES):
+            site = f"govern:{tenant}/{number}"
+            wait += self.world.dice.between(site, 0, 40_000)
+            text = Payload.of(f"{name} {version}", tenant)
+            published = PublishPolicy(name, version, text, "ann")
+            asked = published if version else RetirePolicy(name, "ann")
+            self.world.after(wait, lambda s=site, a=asked: self.ask(s, cell, a))  # type: ignore[misc]
 
     def start(self, plan: Planned) -> None:
         """Start an instance; a nervous client does so twice."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pawlflow.kernel.counters import stands
+from pawlflow.kernel.draft import is_asking
 from pawlflow.kernel.state import Instance
 
 
@@ -18,6 +19,7 @@ def derived(state: Instance) -> dict[str, Any]:
         "listening": {event: list(who) for event, who in state.listening.items() if who},
         "keys": state.keys,
         "undoing": sorted(state.undoing),
+        "asking": sorted(place for place in state.asking if is_asking(state.unit(place))),
         "held": sorted({entry for entry in state.held if stands(state, entry, held=True)}),
         "reserved": {name: amount for name, amount in state.reserved.items() if amount},
         "undone_failed": state.undone_failed,

@@ -13,7 +13,6 @@ from pawlflow.model.ids import NO_ITEM, CellId, StepKey, Tenant
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.model.payload import Payload
-from pawlflow.policing import judged
 from pawlflow.testing.sim.bus import Bus
 from pawlflow.testing.sim.flows import TENANTS
 from pawlflow.testing.sim.language import PAID
@@ -46,6 +45,7 @@ class Executors:
         self.done: dict[StepKey, Payload] = {}
         self.stopped: dict[tuple[StepKey, int], None] = {}
         self.rooms: tuple[str, ...] = ()
+        self.judge: Callable[[Call], Payload] = nobody
 
     def command(self, _: str, intent: Intent) -> None:
         """The engine publishes an intent."""
@@ -79,8 +79,8 @@ class Executors:
         """The moment in which it happens, or does not."""
         if (call.key, call.attempt) in self.stopped:
             return
-        if call.direction == "ask":  # nobody publishes policies here: everything is allowed
-            self.emit(call, judged(call, ()), "judged")
+        if call.direction == "ask":
+            self.answer(call)
             return
         name, faults, tenant = name_of(call), self.world.faults, call.cell.tenant
         if self.dedupe and call.key in self.done:
@@ -104,6 +104,17 @@ class Executors:
         self.world.tell(f"effect {name} {call.key.hex()[:8]}")
         if not faults.fires("exec.crash_after", name, "falls after it did it"):
             self.emit(call, Receipt(call.key, call.attempt, "ok", result), "ok")
+
+    def answer(self, call: Call) -> None:
+        """The judge rules, if anybody reaches it."""
+        name, faults = name_of(call), self.world.faults
+        if faults.fires("exec.transient", name, "nobody could ask the policies"):
+            tenant = call.cell.tenant
+            failure = failure_of("transient", "sim.transient", "as planned", tenant=tenant)
+            failed = Receipt(call.key, call.attempt, "failed", failure=failure)
+            self.emit(call, failed, "unasked")
+        elif not faults.fires("exec.crash_after", name, "falls after it asked"):
+            self.emit(call, Receipt(call.key, call.attempt, "ok", self.judge(call)), "judged")
 
     def emit(self, call: Call, receipt: Receipt, what: str) -> None:
         """A receipt sets out; now and then a lie goes with it."""
@@ -150,6 +161,11 @@ class Executors:
             case _:
                 told = receipt
         self.send(cell, told, f"lie:{name}:{how}")
+
+
+def nobody(call: Call) -> Payload:
+    """Where no policies are published, nobody is asked."""
+    raise AssertionError(f"{name_of(call)} asks, and there are no policies")
 
 
 def name_of(call: Call) -> str:

@@ -27,7 +27,7 @@ from pawlflow.testing.sim.chance import Dice
 Rooms = tuple[str, ...]
 ROOMS: Final = (
     *("fans", "children", "parallel", "budget", "priority", "guards"),
-    *("revise", "ladder", "rate", "schedule", "later", "search"),
+    *("revise", "ladder", "rate", "schedule", "later", "search", "policies"),
 )
 ATTEMPTED: Final = ("run", "agent")
 FANNED: Final = ("run", "agent", "workflow")
@@ -39,6 +39,12 @@ WITH_ITEM: Final = {"item": "${ item }", "i": "${ index }"}
 UNDO_ITEM: Final = {"item": "${ item }", "r": "${ result.n }"}
 LEAVES: Final = ("c1", "c1", "cl", "cx")  # children without children; cl comes late, cx never
 PAID: Final = "fx.paid"  # an effect that says what it cost
+GOVERNED: Final = {
+    "action": "act",
+    "resource": {"group": "${ has(input.group) ? input.group : 0 }"},
+}
+# What is published in a run, and retired, one after the other; each is a version of its name.
+POLICIES: Final = (("p", 1), ("q", 1), ("p", 2), ("q", 0), ("p", 3), ("q", 2))
 # Cron line -> its period: all that is drawn comes at whole multiples of it.
 PERIODS: Final = {"*/2 * * * *": 120_000, "*/5 * * * *": 300_000, "*/15 * * * *": 900_000}
 STIRS: Final = {
@@ -87,6 +93,8 @@ def enrich_step(dice: Dice, site: str, step: Step, before: list[Step], rooms: Ro
     if "budget" in rooms and step.kind in ATTEMPTED:
         cost = dice.pick(f"{site}.cost", (None, {"usd": 0.5}, {"usd": 1, "tokens": 50}))
         step = replace(step, target=PAID, cost=cost)
+    if "policies" in rooms and step.kind in FANNED and dice.roll(f"{site}.governed") < 0.6:
+        step = replace(step, policy=GOVERNED)
     return step
 
 

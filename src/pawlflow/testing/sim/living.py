@@ -30,8 +30,11 @@ def check_alive(monitors: Monitors, core: Shards, addresses: Sequence[Address]) 
             monitors.bad("9", shadow.id, f"live at turn {theirs.turn}, journal at {ours.turn}")
         if not isinstance(ours, Instance) or not isinstance(theirs, Instance):
             continue
-        if derived(ours) != derived(theirs):
-            monitors.bad("9", shadow.id, "what follows from the facts differs")
+        mine, other = derived(ours), derived(theirs)
+        wrong = [name for name in mine if mine[name] != other[name]]
+        if wrong:
+            said = f"what follows from the facts differs: {', '.join(wrong)}"
+            monitors.bad("9", shadow.id, said)
 
 
 def check_bounds(monitors: Monitors, core: Shards) -> None:

@@ -15,6 +15,7 @@ from pawlflow.testing.sim.planted_again import BUGS_AGAIN
 from pawlflow.testing.sim.planted_engine import ENGINE_BUGS
 from pawlflow.testing.sim.planted_kernel import KERNEL_BUGS
 from pawlflow.testing.sim.planted_language import LANGUAGE_BUGS
+from pawlflow.testing.sim.planted_policies import POLICY_BUGS
 from pawlflow.testing.sim.planted_store import STORE_BUGS
 
 
@@ -27,7 +28,10 @@ class Planted(msgspec.Struct, frozen=True):
     profile: str = "whole"
 
 
-EVERY: Final = (*ENGINE_BUGS, *KERNEL_BUGS, *STORE_BUGS, *LANGUAGE_BUGS, *BUGS_AGAIN)
+EVERY: Final = (
+    *(*ENGINE_BUGS, *KERNEL_BUGS, *STORE_BUGS),
+    *(*LANGUAGE_BUGS, *POLICY_BUGS, *BUGS_AGAIN),
+)
 BUGS: Final = {made.name: made for made in (Planted(*each) for each in EVERY)}
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pawlflow.engine import admission, outcomes, refusals, shard, stepping, timers
 from pawlflow.engine.plans import Plans
 from pawlflow.engine.shard import FULL_RETRY_MS, Shards
-from pawlflow.kernel import state
+from pawlflow.kernel import snapshot, state
 from pawlflow.kernel.draft import Rejected
 from pawlflow.model.inputs import StartInstance
 from pawlflow.model.timed import STARTER
@@ -169,6 +169,18 @@ def usage_lost_with_check() -> list[Change]:
     return [(admission, "admit_receipt", admit_receipt)]
 
 
+def question_guessed() -> list[Change]:
+    """A cell that is read again knows keys of questions that it never asked."""
+    old = real(snapshot, "know_keys")
+
+    def know_keys(found: Any, unit: Any) -> None:
+        old(found, unit)
+        if found.plan.steps[unit.step].policy is not None and state.has_keys(found, unit):
+            state.make_key(found, unit, "ask", unit.round)
+
+    return [(snapshot, "know_keys", know_keys)]
+
+
 BUGS_AGAIN: Final = (
     ("sends-overtake", "a send overtakes an older one in the mail", sends_overtake),
     ("lost-but-silent", "cells of lost shards are read for ever", lost_but_silent),
@@ -183,5 +195,6 @@ BUGS_AGAIN: Final = (
     ("child-put-aside", "a refused child is told of and put aside", child_put_aside),
     ("start-deadline-stays", "the time to start is a timeout", start_deadline_stays),
     ("usage-lost-with-check", "a refused result costs nothing", usage_lost_with_check),
+    ("question-guessed", "a question that was not asked is known", question_guessed),
     ("idle-ticks-kept", "ticks that did nothing are journalled", idle_ticks_kept),
 )

@@ -31,6 +31,7 @@ from pawlflow.testing.sim.core import Bench, Core
 from pawlflow.testing.sim.executors import Executors
 from pawlflow.testing.sim.faults import Faults, Fired
 from pawlflow.testing.sim.flows import TENANTS, flows_of, instances_of
+from pawlflow.testing.sim.judge import Judge
 from pawlflow.testing.sim.language import schedules_of
 from pawlflow.testing.sim.ledger import Ledger
 from pawlflow.testing.sim.monitors import Monitors
@@ -84,6 +85,7 @@ class Sim:
         self.executors = Executors(self.world, bus, self.ledger, self.bring, self.monitors.happened)
         self.executors.dedupe = self.profile.dedupe
         self.executors.rooms = setup.rooms
+        self.executors.judge = Judge(setup.seed, self.monitors.shadows).rule
         bench = Bench(
             self.world,
             setup,

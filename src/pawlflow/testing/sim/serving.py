@@ -5,7 +5,7 @@ from typing import Final
 
 from pawlflow import requests
 from pawlflow.definition.plan import StepPlan
-from pawlflow.definition.shape import Gate
+from pawlflow.kernel.gates import AnyGate, gate_of, role_of
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import ESCALATED, WAITING, Unit
 from pawlflow.model.ids import CellId, RoleName, StepName, Tenant
@@ -51,9 +51,10 @@ class Serving:
                 yield from self.claim(site, called, None)
                 yield self.decide_budget(site, called, state, unit)
             elif unit.status == WAITING and unit.wait == "approval":
-                role = unit.role or getattr(plan.gate, "role", None)
+                gate = gate_of(state, unit)
+                role = None if gate is None else role_of(unit, gate)
                 yield from self.claim(site, called, role)
-                yield self.decide(site, called, role, plan.gate)
+                yield self.decide(site, called, role, gate)
             elif unit.status == WAITING and unit.wait == "event":
                 yield from self.signal(name, plan, shadow.id.tenant, state)
 
@@ -124,7 +125,9 @@ class Serving:
         faults = self.world.faults
         return bool(state.plan.ladder) and faults.fires("client.away", site, "nobody is there")
 
-    def decide(self, site: str, step: StepName, role: RoleName | None, gate: Gate | None) -> Input:
+    def decide(
+        self, site: str, step: StepName, role: RoleName | None, gate: AnyGate | None
+    ) -> Input:
         """Approve or reject, as somebody who may."""
         who, faults = self.world.dice.pick(f"who:{site}", PEOPLE), self.world.faults
         changes = gate is not None and gate.on_reject == "changes"
