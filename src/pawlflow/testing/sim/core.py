@@ -35,6 +35,7 @@ from pawlflow.kernel.draft import Rejected
 from pawlflow.model.ids import CellId
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import Intent
+from pawlflow.store.fair_mail import FairMail
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.port import Address, CellImage, ShardHead, StoreConflictError, StoreError
 from pawlflow.testing.sim.faults import Faults
@@ -100,6 +101,7 @@ class Core:
             limits=Limits(knobs["turns"], knobs["bytes"], STEPPING_S),
             buggify=lambda site: self.world.faults.fires(f"buggify.{site}", self.where()),
         )
+        self.mail = FairMail(bench.store.real)
         self.know(heads)
         self.queue: deque[StoreAction] = deque()
         self.busy = False
@@ -334,7 +336,7 @@ class Core:
         core, store = self.shards, self.bench.store.real
         match action:
             case ReadMail():
-                mail = store.mail(action.shards, action.after, action.limit)
+                mail = self.mail.read(action.shards, action.after, action.limit)
                 return lambda: core.mail_read(mail)
             case ReadDue():
                 due = store.due(action.shards, action.after, action.limit)

@@ -5,6 +5,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from pawlflow.store import check, memory
+from pawlflow.store.fair_mail import FairMail
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.port import SHARDS, CellImage, ShardHead, Taken
 from pawlflow.testing.sim.patching import Change, real
@@ -79,11 +80,25 @@ def sequence_unchecked() -> list[Change]:
     return [(check, "_extended", extended), (memory, "moved", moved)]
 
 
+def turn_forgotten() -> list[Change]:
+    """Of a tenant with several letters the last is passed over when tenants take turns."""
+    old = FairMail.look
+
+    def look(self: FairMail, shards: Any) -> None:
+        old(self, shards)
+        for line in self.lines.values():
+            if len(line) > 1:
+                line.pop()
+
+    return [(FairMail, "look", look)]
+
+
 STORE_BUGS: Final = (
     ("no-fencing", "an older epoch may write", no_fencing),
     ("epoch-stays", "a claim does not raise the epoch", epoch_stays),
     ("mail-read-is-taken", "mail is acknowledged before the commit", mail_read_is_taken),
     ("mail-stays", "consumed mail is not deleted", mail_stays),
+    ("turn-forgotten", "mail is passed over when tenants take turns", turn_forgotten),
     ("torn-read", "a torn cell is read as if it were whole", torn_read),
     ("sequence-unchecked", "the place of a frame is not checked", sequence_unchecked),
 )
