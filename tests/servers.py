@@ -193,7 +193,7 @@ class Postgres:
     def connect(self, database: str = "pawl") -> psycopg.Connection:
         """A plain connection to it."""
         url = self.url.removesuffix("pawl") + database
-        return psycopg.connect(url, autocommit=True, connect_timeout=5)
+        return psycopg.connect(url, autocommit=True, connect_timeout=20)
 
     def fresh(self, **options: object) -> str:
         """The URL of a schema that nobody has used yet."""

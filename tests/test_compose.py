@@ -135,7 +135,7 @@ def test_the_command_of_nats_has_jetstream(services, bus):
     """Its health check says so, and so does the doctor."""
     port, look = bus
     url = services["nats"]["healthcheck"]["test"][-1].replace(":8222/", f":{look}/")
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=30) as answer:
         assert answer.status == 200
     env = {"PAWL_DB": "sqlite:///nothing-is-there.db", "PAWL_NATS": f"nats://127.0.0.1:{port}"}
     found = CliRunner().invoke(main, ["doctor", "--json"], env=env)

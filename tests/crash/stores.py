@@ -74,7 +74,7 @@ async def fill(pawl: Pawl, *, full: bool) -> None:
 async def ended(run: Run) -> None:
     """Wait for the end, whatever it is."""
     try:
-        await run.result(timeout=10)
+        await run.result(timeout=30)
     except WorkflowFailed:
         return
 

@@ -146,7 +146,7 @@ async def fill_and_make_room(path: Path) -> None:
         await waiting
         for n in range(3):
             await pawl.signal("count-1", "tick", {"n": n})
-        assert await count_.result(timeout=10) == [LARGE, 0, 1, 2]
+        assert await count_.result(timeout=30) == [LARGE, 0, 1, 2]
         await pawl.approve(gate.id, "sign-off", by="zoe", role="editor")
-        await gate.result(timeout=10)
-        await (await pawl.start("chain", {"n": 1})).result(timeout=10)
+        await gate.result(timeout=30)
+        await (await pawl.start("chain", {"n": 1})).result(timeout=30)

@@ -47,7 +47,7 @@ async def gathered(sub, count):
     """So many parts of batches, and in how many messages they came."""
     parts, messages = [], 0
     while len(parts) < count:
-        parts += enclosed(await sub.next_msg(timeout=10))
+        parts += enclosed(await sub.next_msg(timeout=30))
         messages += 1
     return parts, messages
 

@@ -71,11 +71,11 @@ class Service:
     async def ask(self, subject, said, headers=None):
         """Request and reply."""
         data = json.dumps(said).encode()
-        return json.loads((await self.nc.request(subject, data, timeout=10, headers=headers)).data)
+        return json.loads((await self.nc.request(subject, data, timeout=30, headers=headers)).data)
 
     async def dead(self, count=1):
         """So many dead letters, with their codes."""
         sub = await self.js.subscribe(
             "workflow.v1.dead-letters.step-completed", ordered_consumer=True
         )
-        return [await sub.next_msg(timeout=10) for _ in range(count)]
+        return [await sub.next_msg(timeout=30) for _ in range(count)]

@@ -69,7 +69,7 @@ def test_a_batch_that_a_deleted_stream_held_is_sent_again(nats, parties):
             engine(nats, parties) as pawl,
         ):
             runs = await start_all(pawl, ["d-1"])
-            await taken.next_msg(timeout=10)
+            await taken.next_msg(timeout=30)
             await service.js.delete_stream("PAWL_BATCHES")
             await service.say(done(await service.next(SAVE), {"id": 7}))
             assert await results(runs) == [{"id": 7}]
@@ -87,7 +87,7 @@ def test_a_silence_makes_commands_go_alone(nats, parties):
             engine(nats, parties) as pawl,
         ):
             runs = await start_all(pawl, ["q-1"])
-            await taken.next_msg(timeout=10)
+            await taken.next_msg(timeout=30)
             commands = pawl.services.gateways[None].commands
             pawl.driver.offer_again(None)  # as after thirty seconds
             await service.say(done(await service.next(SAVE), {"id": 7}))
@@ -181,7 +181,7 @@ def test_a_batch_that_comes_twice_is_done_once(nats, parties):
             told = await service.nc.subscribe(MANY)
             runs = await start_all(pawl, names)
             await begun.wait()
-            batch = await sent.next_msg(timeout=10)
+            batch = await sent.next_msg(timeout=30)
             for _ in range(4):
                 await service.js.publish(BATCH, batch.data, headers=batch.headers)
             go.set()
@@ -296,7 +296,7 @@ def test_an_engine_that_is_away_means_later(nats, parties):
             worker_jobs.ASK_S, before = 0.2, worker_jobs.ASK_S
             async with worker:
                 for _ in range(4):
-                    question = json.loads((await asked.next_msg(timeout=10)).data)
+                    question = json.loads((await asked.next_msg(timeout=30)).data)
                     assert len(question["steps"]) in (1, 2)
                 assert seen == []
                 await asked.unsubscribe()

@@ -185,7 +185,7 @@ def test_questions(nats, flows):
             party |= {"command_subject": "refdata.v1.party.save"}
             assert mine["steps"][0] == party | {"compensation_subject": "refdata.v1.party.delete"}
             assert [each["undo"] for each in mine["steps"]] == [True, False]
-            broken = await service.nc.request("workflow.v1.instances.list", b"[", timeout=10)
+            broken = await service.nc.request("workflow.v1.instances.list", b"[", timeout=30)
             assert json.loads(broken.data)["error"]["code"] == "nats.request"
 
     asyncio.run(story())
@@ -201,7 +201,7 @@ def test_a_cancel_reaches_who_works_on_it(nats, flows):
             asked = {"instance_id": "p-7", "by": "ada"}
             told = await service.ask("workflow.v1.instances.cancel", asked)
             assert told == {"instance_id": "p-7", "accepted": True}
-            heard = await cancelled.next_msg(timeout=10)
+            heard = await cancelled.next_msg(timeout=30)
             assert heard.subject.endswith(first.headers["X-Workflow-Step-Id"])
             await service.say(done(first, success=False, error_message="stopped"))
             with pytest.raises(WorkflowFailed, match="cancelled"):

@@ -79,7 +79,7 @@ def test_workers_keep_the_contract(nats, flows):
             first = await service.next("refdata.v1.party.save")
             assert first.headers["X-Workflow-Step-Id"] == key
             await service.js.publish(first.subject, first.data, headers=first.headers)
-            again = json.loads((await told.next_msg(timeout=10)).data)
+            again = json.loads((await told.next_msg(timeout=30)).data)
             assert (again["step_id"], json.loads(again["result_json"])) == (
                 key,
                 {"id": "p-Ada"},
@@ -107,8 +107,8 @@ def test_an_unreachable_engine_means_later(nats, flows):
                 asked = await service.nc.subscribe("workflow.v1.steps.get-result")
                 await service.nc.flush()
                 await service.js.publish(command.subject, command.data, headers=command.headers)
-                await asked.next_msg(timeout=10)  # nobody answers
-                await asked.next_msg(timeout=10)  # it asked again, later
+                await asked.next_msg(timeout=30)  # nobody answers
+                await asked.next_msg(timeout=30)  # it asked again, later
                 assert done == []
                 await asked.unsubscribe()
                 async with engine(nats, flows):
