@@ -175,6 +175,7 @@ async def publish_step_completion(  # noqa: PLR0913  # what a completion consist
     tenant: str = "default",
     outcome: str | None = None,
     failure_class: str | None = None,
+    findings: list[Any] | None = None,
     log: list[Any] | None = None,
     key: str | None = None,
 ) -> None:
@@ -191,6 +192,7 @@ async def publish_step_completion(  # noqa: PLR0913  # what a completion consist
         "attempt": attempt,
         "outcome": outcome,
         "failure_class": failure_class,
+        "findings": findings,
         "log": log,
     }
     holder = key_of(key)

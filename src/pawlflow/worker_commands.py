@@ -127,7 +127,7 @@ def job_of(told: Told) -> Job | None:
         target=told.subject,
         role=None,
         params=nothing("map", tenant) if params == {} else Payload.of(params, tenant),
-        feedback=(),
+        feedback=protocol.feedback_in(headers),
         timeout_ms=None,
         heartbeat_ms=None,
         grace_ms=DurationMs(0),
@@ -164,6 +164,8 @@ def completion_of(job: Job, receipt: Receipt, key: ExecutorKey | None) -> bytes:
         failure = receipt.failure
         said["error_message"] = failure.message if failure else "it was cancelled"
         said["failure_class"] = failure.kind if failure else "transient"
+        if failure and failure.findings:
+            said["findings"] = failure.findings
     if receipt.log is not None:
         said["log"] = receipt.log.value
     if key is not None:

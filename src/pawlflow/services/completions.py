@@ -249,7 +249,8 @@ def receipt_of(done: Completion, key: StepKey, attempt: int, tenant: Tenant) -> 
         if done.told == "failed":
             kind = done.failure_class or "agent"
             said = (done.error_message or "the service reported a failure")[:MESSAGE_MAX]
-            failure = failure_of(kind, "effect.failed", said, tenant=tenant)
+            findings = (done.findings or [])[:LINES_MAX]
+            failure = failure_of(kind, "effect.failed", said, tenant=tenant, findings=findings)
             return Receipt(key, attempt, "failed", failure=failure, log=kept)
         value = msgspec.json.decode(done.result_json) if done.result_json else None
         result = nothing(None, tenant) if value is None else Payload.of(value, tenant)

@@ -1,7 +1,8 @@
 """The protocol with services: subjects, headers and bodies, as docs/nats.md promises them."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -36,6 +37,8 @@ CANCEL: Final = "workflow.v1.cancel."  # and the id of the step that is no longe
 DEAD: Final = "workflow.v1.dead-letters.step-completed"
 
 TRACE: Final = "traceparent"
+FEEDBACK: Final = "X-Workflow-Feedback"  # only of an attempt that has something to correct
+FEEDBACK_MAX: Final = 64 * 1024  # characters: no command is too large because of it
 DEAD_CODE: Final = "X-Dead-Letter-Code"
 DEAD_REASON: Final = "X-Dead-Letter-Reason"
 
@@ -73,6 +76,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int | None = None
     outcome: Outcome | None = None
     failure_class: FailureClass | None = None
+    findings: list[Any] | None = None
     log: list[Any] | None = None
     key_id: str | None = None
     signature: str | None = None
@@ -121,7 +125,7 @@ def commands_stream(subjects: tuple[str, ...]) -> Stream:
 
 def headers_of(call: Call, trace: str) -> dict[str, str]:
     """What is said about a command."""
-    return {
+    told = {
         INSTANCE_ID: instance_uuid(call.cell.tenant, call.cell.key),
         INSTANCE_NAME: call.cell.key,
         STEP_ID: uuid_text(call.key),
@@ -129,6 +133,34 @@ def headers_of(call: Call, trace: str) -> dict[str, str]:
         TENANT: call.cell.tenant,
         TRACE: f"00-{trace}-{call.id.hex()[:16]}-01",
     }
+    if call.feedback:
+        told[FEEDBACK] = feedback_told(call.feedback)
+    return told
+
+
+def feedback_told(feedback: Sequence[Any]) -> str:
+    """Findings as a header carries them: a JSON array in ASCII, as many from the first as fit."""
+    found = msgspec.json.decode(msgspec.json.encode(feedback))  # what JSON has no word for is told
+    parts: list[str] = []
+    room = FEEDBACK_MAX - 1
+    for each in found:
+        part = json.dumps(each)
+        room -= len(part) + 1
+        if room < 0:
+            break
+        parts.append(part)
+    if not parts:  # rather the beginning of one than nothing
+        text = found[0] if isinstance(found[0], str) else json.dumps(found[0])
+        parts = [json.dumps(text[: FEEDBACK_MAX // 12])]  # a letter may need twelve characters
+    return f"[{','.join(parts)}]"
+
+
+def feedback_in(headers: Mapping[str, str]) -> tuple[Any, ...]:
+    """What an attempt is to correct; nothing, if that is not said or cannot be read."""
+    try:
+        return tuple(msgspec.json.decode(headers.get(FEEDBACK, "[]"), type=list[Any]))
+    except (msgspec.DecodeError, RecursionError):
+        return ()
 
 
 def body_of(call: Call) -> bytes:
