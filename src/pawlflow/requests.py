@@ -8,6 +8,7 @@ from pawlflow.definition.canonical import definition_bytes, hash_of_bytes
 from pawlflow.definition.shape import Policy, Schedule, Workflow
 from pawlflow.kernel.system.registry import schedule_of
 from pawlflow.model.ids import (
+    EFFECT_NAME,
     INSTANCE_ID,
     WORKFLOW_NAME,
     CellId,
@@ -64,6 +65,14 @@ def instance_cell(tenant: str, key: object) -> CellId:
         wanted = form if isinstance(key, str) else f"a text of {form}"
         raise BadRequestError("instance.id", f"{key!r} is no instance id: {wanted}")
     return CellId(Tenant(tenant), WorkflowName(""), InstanceId(key))
+
+
+def event_name(event: str) -> str:
+    """An event has a name like an effect has. Raises BadRequestError."""
+    if not EFFECT_NAME.match(event):
+        message = f"{event!r} is no event: a letter, then letters, digits, . _ / or -"
+        raise BadRequestError("event.name", message)
+    return event
 
 
 def topic_cell(tenant: str, event: str) -> CellId:

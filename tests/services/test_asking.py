@@ -84,6 +84,10 @@ def test_a_service_tells_an_instance(nats, flows):
             assert told == {"event": "lamp.lit", "accepted": True}
             nothing = await service.ask(protocol.SIGNAL, {"instance_id": "w-2"})
             assert nothing["error"]["code"] == "nats.request"
+            for subject in (protocol.EMIT, protocol.SIGNAL):
+                bad = await service.ask(subject, {"instance_id": "w-2", "event": "Bad Ev"})
+                assert bad["error"]["code"] == "event.name"
+                assert "'Bad Ev' is no event" in bad["error"]["message"]
             listed = await service.ask(protocol.LIST, {"type": "waiting"})
             assert len(listed["items"]) == 3
 

@@ -20,7 +20,7 @@ from pawlflow.cli.output import USAGE, note, print_json, undriven, waiting_limit
 from pawlflow.cli.session import Session, person, reading, refuse, session, unknown_instance
 from pawlflow.cli.values import json_of
 from pawlflow.kernel.draft import Rejected
-from pawlflow.model.ids import EFFECT_NAME, ROLE_NAME, InstanceId
+from pawlflow.model.ids import ROLE_NAME, InstanceId
 from pawlflow.model.inputs import Input
 from pawlflow.store.port import Store
 
@@ -135,9 +135,10 @@ def emit(event: str, data: str | None, by: str | None, comment: str | None, **op
 
 def check_event(here: Session, event: str) -> None:
     """An event has a name like an effect has."""
-    if not EFFECT_NAME.match(event):
-        message = f"{event!r} is no event: a letter, then letters, digits, . _ / or -"
-        here.end("event.name", message)
+    try:
+        requests.event_name(event)
+    except requests.BadRequestError as error:
+        here.end(error.code, str(error))
 
 
 def note_comment(comment: str | None) -> None:

@@ -18,6 +18,7 @@ from pawlflow.projections.plain import value_of
 from pawlflow.projections.reading import UnknownInstanceError, story_of
 from pawlflow.projections.show import show_unit, units_shown
 from pawlflow.projections.story import tell
+from pawlflow.requests import event_name
 from pawlflow.runs import Run
 from pawlflow.services import batches, protocol
 from pawlflow.services.places import Names, live_state
@@ -256,11 +257,11 @@ def text_in(asked: Asked, name: str) -> str | None:
 
 
 def event_in(asked: Asked) -> str:
-    """The event that is told. Raises ProtocolError."""
+    """The event that is told. Raises PawlError."""
     event = text_in(asked, "event")
     if event is None:
         raise ProtocolError("nats.request", "`event` is missing: the name of what happened")
-    return event
+    return event_name(event)
 
 
 def id_of(key: StepKey) -> str:
