@@ -190,7 +190,8 @@ class Intake:
 
     def place_of(self, done: Completion, key: StepKey, said: str | None) -> CellId:
         """The instance it is about. Raises ProtocolError if it is another tenant's."""
-        given = done.workflow_instance_id
+        given, named = done.workflow_instance_id, [self.tenant, said, done.tenant_id or None]
+        said = said or done.tenant_id
         cell = self.commands.places.get(key)
         if cell is not None and given not in (cell.key, instance_uuid(cell.tenant, cell.key)):
             message = f"the step {done.step_id} is not of instance {given}"
@@ -199,17 +200,17 @@ class Intake:
             cell = self.names.find(given, self.tenants(said))
         if cell is None:
             cell = unknown_cell(given, self.tenant or Tenant(said or self.engine.tenant))
-        for whose in (self.tenant, said):
+        for whose in named:
             if whose is not None and whose != cell.tenant:
                 message = f"it speaks for tenant {whose}, and the step is another tenant's"
                 raise ProtocolError("completion.tenant", message)
         return cell
 
     def tenants(self, said: str | None) -> list[Tenant]:
-        """Whose instances it may be about."""
+        """Whose instances it may be about: an id may be that of several, so who is named first."""
         if self.tenant is not None:
             return [self.tenant]
-        return list(dict.fromkeys([*self.seen, *([Tenant(said)] if said else [])]))
+        return list(dict.fromkeys([*([Tenant(said)] if said else []), *self.seen]))
 
     async def bury(self, message: Told, refused: Rejected) -> bool:
         """A dead letter: the message as it came, and why. False if it could not be kept."""

@@ -77,6 +77,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     failure_class: FailureClass | None = None
     findings: list[Any] | None = None
+    tenant_id: str | None = None  # whose step it is, where the header does not say it
     log: list[Any] | None = None
     key_id: str | None = None
     signature: str | None = None
