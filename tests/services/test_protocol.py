@@ -185,6 +185,11 @@ def test_questions(nats, flows):
             party |= {"command_subject": "refdata.v1.party.save"}
             assert mine["steps"][0] == party | {"compensation_subject": "refdata.v1.party.delete"}
             assert [each["undo"] for each in mine["steps"]] == [True, False]
+            acme = {"tenant_id": "acme"}
+            assert await service.ask("workflow.v1.definitions.list", acme) == known
+            assert "error" not in await service.ask("workflow.v1.start", asked | acme)
+            nothing = await service.ask("workflow.v1.instances.list", {"tenant_id": "globex"})
+            assert nothing["items"] == []
             broken = await service.nc.request("workflow.v1.instances.list", b"[", timeout=30)
             assert json.loads(broken.data)["error"]["code"] == "nats.request"
 

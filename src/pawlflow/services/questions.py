@@ -185,10 +185,15 @@ class Questions:
         return {"instance_id": cell.key, "items": items}
 
     async def definitions(self, asked: Asked, tenant: Tenant) -> Any:
-        """Every workflow by name and version, with its steps and what they ask of whom."""
+        """Every workflow by name and version, with its steps and what they ask of whom.
+
+        Those of the engine may be started for every tenant, and are taken before the tenant's own.
+        """
         del asked
         reader = self.engine.reader
-        found = reader.published(tenant)
+        every = [*reader.published(self.engine.tenant), *reader.published(tenant)]
+        known = {(each.name, -each.version): each for each in reversed(every)}
+        found = [known[place] for place in sorted(known)]
         texts = reader.definitions([each.definition for each in found])
         items = [
             {
