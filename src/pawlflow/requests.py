@@ -52,6 +52,7 @@ REVIEWED: Final[dict[str, type[Approve | Reject | ClaimReview]]] = {
     "claim": ClaimReview,
 }
 NOT_GIVEN: Any = object()
+TENANT_MAX: Final = 128  # characters
 
 
 class BadRequestError(PawlError):
@@ -65,6 +66,14 @@ def instance_cell(tenant: str, key: object) -> CellId:
         wanted = form if isinstance(key, str) else f"a text of {form}"
         raise BadRequestError("instance.id", f"{key!r} is no instance id: {wanted}")
     return CellId(Tenant(tenant), WorkflowName(""), InstanceId(key))
+
+
+def tenant_name(tenant: str) -> Tenant:
+    """A tenant that was named from outside. Raises BadRequestError."""
+    if not 0 < len(tenant) <= TENANT_MAX or not tenant.isprintable():
+        message = f"{tenant[:TENANT_MAX]!r} is no tenant: 1 to {TENANT_MAX} printable characters"
+        raise BadRequestError("tenant.bad", message)
+    return Tenant(tenant)
 
 
 def event_name(event: str) -> str:

@@ -127,12 +127,15 @@ def test_what_nobody_asked_for_is_a_dead_letter(nats, flows):
             await service.say(done(first, {"id": 1}, step_id=stray))
             await service.say(done(first, {"id": 1}), headers={"X-Tenant-Id": "other"})
             await service.say({"step_id": "?"})
-            letters = await service.dead(4)
+            nobody = done(first, {"id": 1}, workflow_instance_id=stray, step_id=stray)
+            await service.say(nobody | {"tenant_id": "a\nX-Evil: 1"})
+            letters = await service.dead(5)
             codes = sorted(each.headers["X-Dead-Letter-Code"] for each in letters)
             assert codes == [
                 *("completion.malformed", "completion.tenant"),
-                *("instance.unknown", "receipt.unknown"),
+                *("instance.unknown", "receipt.unknown", "tenant.bad"),
             ]
+            assert not any("X-Evil" in each.headers for each in letters)
             found = pawl.reader.dispositions("default", 10)
             kept = [read(Disposition, each.entry.data, {}) for each in found]
             assert sorted((each.kind, each.code) for each in kept) == [
@@ -185,13 +188,35 @@ def test_questions(nats, flows):
             party |= {"command_subject": "refdata.v1.party.save"}
             assert mine["steps"][0] == party | {"compensation_subject": "refdata.v1.party.delete"}
             assert [each["undo"] for each in mine["steps"]] == [True, False]
-            acme = {"tenant_id": "acme"}
-            assert await service.ask("workflow.v1.definitions.list", acme) == known
-            assert "error" not in await service.ask("workflow.v1.start", asked | acme)
-            nothing = await service.ask("workflow.v1.instances.list", {"tenant_id": "globex"})
-            assert nothing["items"] == []
             broken = await service.nc.request("workflow.v1.instances.list", b"[", timeout=30)
             assert json.loads(broken.data)["error"]["code"] == "nats.request"
+
+    asyncio.run(story())
+
+
+@pytest.mark.req("R188")
+def test_any_tenant_that_a_header_can_carry(nats, flows):
+    """What the engine was given is listed and started for each; a name that is none is refused."""
+
+    async def story():
+        async with Service(nats.url) as service, engine(nats, flows):
+            asked = {"type": "provision", "request_json": '{"name": "Ada"}', "instance_id": "p-9"}
+            wide = {"tenant_id": "größer als"}
+            known = await service.ask("workflow.v1.definitions.list", {})
+            assert [each["name"] for each in known["items"]] == ["provision"]
+            assert await service.ask("workflow.v1.definitions.list", wide) == known
+            assert await service.ask("workflow.v1.start", asked | wide) == {"instance_id": "p-9"}
+            first = await service.next("refdata.v1.party.save")
+            assert first.headers["X-Tenant-Id"] == "größer als"
+            await service.say(done(first, {"id": 8}), headers={"X-Tenant-Id": "größer als"})
+            second = await service.next("iam.v1.account.save")
+            assert json.loads(second.data) == {"party": 8}
+            for bad in ("a\nX-Evil: 1", " lead", "trail ", "\x00", "a" * 129):
+                refused = await service.ask("workflow.v1.start", asked | {"tenant_id": bad})
+                assert refused["error"]["code"] == "tenant.bad"
+                step = {"step_id": first.headers["X-Workflow-Step-Id"], "tenant_id": bad}
+                refused = await service.ask("workflow.v1.steps.are-open", {"steps": [step]})
+                assert refused["error"]["code"] == "tenant.bad"
 
     asyncio.run(story())
 

@@ -31,13 +31,12 @@ from pawlflow.model.payload import PayloadError
 from pawlflow.projections.reading import UnknownInstanceError
 from pawlflow.projections.removed import RemovedInstanceError, absent
 from pawlflow.projections.story import NoSuchTurnError
-from pawlflow.requests import BadRequestError
+from pawlflow.requests import BadRequestError, tenant_name
 from pawlflow.store.port import Filter, Head, Store, StoreError
 from pawlflow.trouble import BUSY, RETRY_AFTER_S, NoExecutor, PawlError
 
 CLOSED: Final = ("completed", "failed", "cancelled")
 CLOSE_MAX: Final = 1_000  # ids looked through for one that was meant
-TENANT_MAX: Final = 128
 
 # What is neither refused nor broken; all other codes end with 5.
 EXITS: Final = {
@@ -91,10 +90,10 @@ def session(options: Mapping[str, Any]) -> Session:
         fail("cli.not_yet", message, exit_code=USAGE, as_json=as_json)
     url = setting("db", options.get("db")) or DEFAULT_URL
     tenant = setting("tenant", options.get("tenant")) or "default"
-    if len(tenant) > TENANT_MAX or not tenant.isprintable():
-        message = f"{tenant[:TENANT_MAX]!r} is no tenant: 1 to {TENANT_MAX} printable characters"
-        fail("tenant.bad", message, exit_code=USAGE, as_json=as_json)
-    return Session(url, Tenant(tenant), as_json)
+    try:
+        return Session(url, tenant_name(tenant), as_json)
+    except BadRequestError as error:
+        fail(error.code, str(error), exit_code=USAGE, as_json=as_json)
 
 
 @contextmanager

@@ -191,11 +191,13 @@ class Intake:
     def place_of(self, done: Completion, key: StepKey, said: str | None) -> CellId:
         """The instance it is about. Raises ProtocolError if it is another tenant's."""
         given, named = done.workflow_instance_id, [self.tenant, said, done.tenant_id or None]
-        said = said or done.tenant_id
+        said = said or done.tenant_id or None
         cell = self.commands.places.get(key)
         if cell is not None and given not in (cell.key, instance_uuid(cell.tenant, cell.key)):
             message = f"the step {done.step_id} is not of instance {given}"
             raise ProtocolError("completion.instance", message)
+        if cell is None and self.tenant is None and said is not None:
+            protocol.tenant_in(said)
         if cell is None:
             cell = self.names.find(given, self.tenants(said))
         if cell is None:

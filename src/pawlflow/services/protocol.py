@@ -15,9 +15,10 @@ from pawlflow.effects.headers import STEP_ID as STEP_ID
 from pawlflow.effects.headers import TENANT as TENANT
 from pawlflow.effects.headers import instance_uuid, uuid_bytes, uuid_text
 from pawlflow.model.failure import FailureClass
-from pawlflow.model.ids import StepKey
+from pawlflow.model.ids import StepKey, Tenant
 from pawlflow.model.intents import Call
 from pawlflow.model.trouble import PawlError
+from pawlflow.requests import BadRequestError, tenant_name
 from pawlflow.trouble import BUSY, RETRY_AFTER_S
 
 DAY_S: Final = 86_400.0
@@ -167,6 +168,17 @@ def feedback_in(headers: Mapping[str, str]) -> tuple[Any, ...]:
 def body_of(call: Call) -> bytes:
     """The parameters of a step, as JSON; a secret is a reference there."""
     return msgspec.json.encode(call.params.value)
+
+
+def tenant_in(text: str) -> Tenant:
+    """A tenant that somebody names; its commands say it in a header. Raises ProtocolError."""
+    if text != text.strip():
+        message = f"{text!r} is no tenant here: no header can carry a space at its ends"
+        raise ProtocolError("tenant.bad", message)
+    try:
+        return tenant_name(text)
+    except BadRequestError as error:
+        raise ProtocolError(error.code, str(error)) from error
 
 
 def error_told(code: str, message: str) -> bytes:

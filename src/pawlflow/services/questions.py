@@ -111,13 +111,15 @@ class Questions:
         return answered
 
     def whose(self, asked: Asked, said: str | None) -> Tenant:
-        """The tenant. Raises ProtocolError if two are named."""
+        """The tenant. Raises ProtocolError if two are named, or one that can be none."""
         given = text_in(asked, "tenant_id")
         named = [each for each in (self.tenant, said, given) if each is not None]
         if len(set(named)) > 1:
             message = f"the request is for tenant {named[-1]}, and comes from {named[0]}"
             raise ProtocolError("nats.tenant", message)
-        return Tenant(named[0]) if named else self.engine.tenant
+        if self.tenant is not None or not named:
+            return self.tenant or self.engine.tenant
+        return protocol.tenant_in(named[0])
 
     async def start(self, asked: Asked, tenant: Tenant) -> Any:
         """Start an instance; the same id and request give the same one."""
