@@ -3,6 +3,10 @@
 from typing import Final
 
 NATS_CODES: Final[dict[str, tuple[str, str]]] = {
+    "completion.attempt": (
+        "A completion is of an attempt that was never made. It is a dead letter.",
+        "Send back the header X-Workflow-Attempt of the command, or leave `attempt` out.",
+    ),
     "completion.instance": (
         "A completion names a step, and an instance that the step is not of. It is a dead letter.",
         "Send back the headers X-Workflow-Instance-Id and X-Workflow-Step-Id of one command.",

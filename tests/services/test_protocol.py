@@ -148,6 +148,45 @@ def test_what_nobody_asked_for_is_a_dead_letter(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R149")
+def test_an_attempt_that_was_never_made_is_a_dead_letter(nats, flows):
+    """While its step is open and afterwards; a failure of an attempt that is over is a no-op."""
+    flows.write_text(WORKFLOW.replace("undo:", "retryPolicy: {maxRetries: 1}\n      undo:"))
+    failed = {"success": False, "result_json": None, "failure_class": "transient"}
+
+    async def story():
+        async with Service(nats.url) as service, engine(nats, flows) as pawl:
+            run = await pawl.start("provision", {"name": "Ada"}, id="p-8")
+            first = await service.next("refdata.v1.party.save")
+            await service.say(done(first, **failed, attempt=7))
+            await service.say(done(first, {"id": 7}, attempt=2))
+            await service.say(done(first, {"id": 7}, attempt=-1))
+            await service.say(done(first, **failed, attempt=10**30))
+            early = await service.dead(4)
+            assert pawl.run("p-8").show()["steps"]["party"]["state"] == "running"
+            await service.say(done(first, **failed, attempt=1))
+            second = await service.next("refdata.v1.party.save")
+            assert second.headers["X-Workflow-Attempt"] == "2"
+            await service.say(done(first, **failed, attempt=1))
+            await service.say(done(second, {"id": 7}, attempt=2))
+            await service.say(done(second, {"id": 7}, attempt=2))
+            await service.say(done(second, **failed, attempt=2))
+            account = await service.next("iam.v1.account.save")
+            await service.say(done(account, {"id": 9}))
+            assert await run.result("20s") == {"account": 9}
+            await service.say(done(second, **failed, attempt=2))
+            await service.say(done(second, **failed, attempt=3))
+            letters = await service.dead(5)
+            assert [each.data for each in letters[:4]] == [each.data for each in early]
+            codes = {each.headers["X-Dead-Letter-Code"] for each in letters}
+            assert codes == {"completion.attempt"}
+            assert json.loads(letters[4].data)["attempt"] == 3
+            reason = letters[4].headers["X-Dead-Letter-Reason"]
+            assert reason == "it is of attempt 3, and the step has had 2"
+
+    asyncio.run(story())
+
+
 @pytest.mark.req("R188")
 def test_questions(nats, flows):
     async def story():

@@ -25,7 +25,7 @@ from pawlflow.requests import BadRequestError, instance_cell
 from pawlflow.services import batches, protocol
 from pawlflow.services.commands import Commands
 from pawlflow.services.keys import Keys
-from pawlflow.services.places import Names
+from pawlflow.services.places import Names, attempts_made, live_state
 from pawlflow.services.protocol import Completion, ProtocolError
 from pawlflow.services.signing import Said, verifies
 
@@ -155,10 +155,28 @@ class Intake:
                 answers.append(each if isinstance(each, Rejected) else LATER)
                 continue
             outcome = await answer
-            answers.append(outcome if isinstance(outcome, Rejected) else None)
-            if answers[-1] is None:
-                self.taken(each)
+            if isinstance(outcome, Rejected):
+                answers.append(self.refused(each, outcome))
+                continue
+            answers.append(None)
+            self.taken(each)
         return answers
+
+    def refused(self, read: Read, outcome: Rejected) -> Rejected:
+        """Why it was refused: what is known already is not what never was asked for."""
+        attempt, key = read.receipt.attempt, read.receipt.key
+        if outcome.code not in KNOWN or attempt == 1:  # a step that is known was begun once
+            return outcome
+        try:
+            state = live_state(self.engine.driver, read.cell) or self.names.state_of(read.cell)
+        except Exception:  # of a store that is unwell, say
+            log.exception("a completion is taken again later")
+            return LATER
+        made = attempt if state is None else attempts_made(state, key)
+        if 0 < attempt <= made:
+            return outcome
+        message = f"it is of attempt {attempt}, and the step has had {made}"
+        return Rejected("completion.attempt", message)
 
     def taken(self, read: Read) -> None:
         """It is durable: its command is not sent again, unless that is another attempt by now."""

@@ -6,7 +6,8 @@ from typing import Final
 from pawlflow.driving import InlineDriver
 from pawlflow.effects.headers import instance_uuid
 from pawlflow.kernel.state import Instance
-from pawlflow.model.ids import INSTANCE_ID, CellId, InstanceId, Tenant, WorkflowName
+from pawlflow.living import instance_of
+from pawlflow.model.ids import INSTANCE_ID, CellId, InstanceId, StepKey, Tenant, WorkflowName
 from pawlflow.store.port import Filter, Place, Store
 
 PAGE: Final = 1_000
@@ -36,6 +37,12 @@ class Names:
                 return found
         return None
 
+    def state_of(self, cell: CellId) -> Instance | None:
+        """An instance as its store has it, at work or not."""
+        address = (cell.tenant, cell.key)
+        image = self.reader.load([address]).get(address)
+        return None if image is None else instance_of(self.reader, image, {})
+
     def catch_up(self, tenant: Tenant) -> None:
         """Read the ids that came since; those before were read, as far as they are kept."""
         last, before, newest = self.newest.get(tenant), None, None
@@ -62,3 +69,12 @@ def live_state(driver: InlineDriver, cell: CellId) -> Instance | None:
     live = driver.engine.core.hot.cells.get((cell.tenant, cell.key))
     state = None if live is None or live.cell is None else live.cell.state
     return state if isinstance(state, Instance) else None
+
+
+def attempts_made(state: Instance, key: StepKey) -> int:
+    """How many attempts a step, or its undo, has had; none if there is no such step."""
+    found = state.keys.get(key)
+    if found is None:
+        return 0
+    unit = state.of_round(found.step, found.item, found.round)
+    return unit.undo_attempt if found.direction == "undo" else unit.attempt
