@@ -190,7 +190,7 @@ def test_an_attempt_that_was_never_made_is_a_dead_letter(nats, flows):
 @pytest.mark.req("R188")
 def test_questions(nats, flows):
     async def story():
-        async with Service(nats.url) as service, engine(nats, flows):
+        async with Service(nats.url) as service, engine(nats, flows) as pawl:
             asked = {"type": "provision", "tenant_id": "default", "correlation_id": "c-1"}
             asked |= {"request_json": json.dumps({"name": "Ada"}), "instance_id": "p-6"}
             assert await service.ask("workflow.v1.start", asked) == {"instance_id": "p-6"}
@@ -220,6 +220,10 @@ def test_questions(nats, flows):
                 *(("party", "succeeded"), ("account", "running")),
             ]
             assert steps["items"][0]["step_id"] == by_id["step_id"]
+            plain = [dict(each) for each in steps["items"]]
+            shown = {each.pop("name"): each for each in plain if each.pop("step_id")}
+            assert shown == json.loads(json.dumps(pawl.run("p-6").show()["steps"]))
+            assert [len(each["ladder"]) for each in steps["items"]] == [1, 1]
             known = await service.ask("workflow.v1.definitions.list", {})
             [mine] = known["items"]
             assert (mine["name"], mine["version"]) == ("provision", 1)

@@ -66,10 +66,19 @@ def show(
     told = tell(story, at)
     shown = show_told(told, through, kin if at is None else None)
     shown["waiting"] += executors_awaited(told, by_effect(alerts)) if at is None else []
-    rungs, said = ladders(story, at), decisions(story, at)
-    for name, step in shown["steps"].items():
-        step |= {"ladder": rungs.get(name, []), "decisions": said.get(name, [])}
+    shown["steps"] = with_past(story, shown["steps"], at)
     return shown
+
+
+def with_past(
+    story: Story, steps: dict[str, dict[str, Any]], at: int | None = None
+) -> dict[str, dict[str, Any]]:
+    """Steps by name, each with its attempts and with what people said about it."""
+    rungs, said = ladders(story, at), decisions(story, at)
+    return {
+        name: step | {"ladder": rungs.get(name, []), "decisions": said.get(name, [])}
+        for name, step in steps.items()
+    }
 
 
 def show_told(told: Told, through: str | None = None, kin: Kin | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pawlflow.model.ids import CellId, StepKey, Tenant
 from pawlflow.model.trouble import PawlError
 from pawlflow.projections.plain import value_of
 from pawlflow.projections.reading import UnknownInstanceError, story_of
-from pawlflow.projections.show import show_unit, units_shown
+from pawlflow.projections.show import show_unit, units_shown, with_past
 from pawlflow.projections.story import tell
 from pawlflow.requests import event_name
 from pawlflow.runs import Run
@@ -177,14 +177,14 @@ class Questions:
     async def steps(self, asked: Asked, tenant: Tenant) -> Any:
         """The steps of an instance, in order, with the ids that services know them by."""
         cell = self.instance(asked, tenant)
-        told = tell(story_of(self.engine.reader, tenant, cell.key))
-        state = told.state
-        items = []
+        story = story_of(self.engine.reader, tenant, cell.key)
+        told = tell(story)
+        state, shown = told.state, {}
         for unit in units_shown(told):
-            shown = show_unit(told, unit)
+            name = state.name_of(unit)
             step_id = id_of(key_of(state, unit, "do")) if has_keys(state, unit) else None
-            items.append({"name": state.name_of(unit), "step_id": step_id, **shown})
-        return {"instance_id": cell.key, "items": items}
+            shown[name] = {"name": name, "step_id": step_id, **show_unit(told, unit)}
+        return {"instance_id": cell.key, "items": list(with_past(story, shown).values())}
 
     async def definitions(self, asked: Asked, tenant: Tenant) -> Any:
         """Every workflow by name and version, with its steps and what they ask of whom.
