@@ -5,7 +5,7 @@ import pytest
 from pawlflow import requests
 from pawlflow.engine.actions import Accepted
 from pawlflow.engine.places import mail_of
-from pawlflow.model.ids import Tenant
+from pawlflow.model.ids import StepKey, Tenant
 from pawlflow.model.inputs import Receipt, StartInstance
 from pawlflow.model.journal import Disposition
 from pawlflow.model.operate import DiscardInput, RedriveInput
@@ -227,4 +227,24 @@ def test_a_start_by_an_event_that_is_refused_is_a_dead_letter(bench):
     bench.ask(letter.cell, redriving(number, letter))
     bench.engine.drain()
     assert kinds(bench)[:2] == [("dead", "input.invalid"), ("redriven", "dlq.resolved")]
+    assert verify_store(bench.store).differences == []
+
+
+@pytest.mark.req("R119", "R155")
+def test_a_letter_about_an_unknown_step_puts_nobody_aside(bench):
+    """The store proves while it lies there, and when it was thrown away."""
+    bench.load(CHAIN)
+    cell = bench.start("i-1")
+    bench.engine.drain()
+    unknown = Receipt(StepKey(b"\x11" * 16), 1, "ok", Payload.of(1, DEFAULT))
+
+    assert bench.ask(cell, unknown).code == "receipt.unknown"
+    bench.engine.drain()
+    assert kinds(bench) == [("dead", "receipt.unknown")]
+    assert verify_store(bench.store).differences == []
+
+    bench.ok(bench.calls()[0], {"x": 1})
+    bench.engine.drain()
+    [(number, _)] = letters(bench)
+    assert isinstance(bench.ask(cell, DiscardInput(number, "ann")), Accepted)
     assert verify_store(bench.store).differences == []

@@ -123,3 +123,31 @@ def test_a_horizon_never_passes_over_what_was_left_to_the_store(monkeypatch):
     assert deadlines.horizon < (20, 2)
     deadlines.take_due(10)
     assert deadlines.must_read()
+
+
+@pytest.mark.req("R149", "R213")
+def test_shards_that_were_gained_do_not_wait_for_a_deadline_far_away(monkeypatch):
+    """What is held does not keep a node from reading: not at once, and not page by page."""
+    monkeypatch.setattr(timers, "PAGE", 2)
+    bench = Bench()
+    bench.load(CHAIN)
+    bench.start("c-1", CHAIN)
+    bench.engine.drain()
+    (head,) = [turn.head for turn in bench.turns if turn.cell.key == "c-1"]
+    rows = [replace(head, ref=ref, due_at=due) for ref, due in ((1, 10), (2, 20), (3, 30))]
+    far = replace(head, ref=9, due_at=1_000_000)
+    deadlines = Deadlines()
+    deadlines.read([far])
+    assert not deadlines.must_read()
+
+    deadlines.horizon = timers.NOTHING_READ  # as shards are gained
+    deadlines.note(rows[0])
+    assert deadlines.must_read()
+    deadlines.read([far], stale=True)  # it was asked for before
+    assert deadlines.must_read()
+    deadlines.read(rows[:2])
+    assert not deadlines.must_read()
+    assert len(deadlines.take_due(20)) == 2
+    assert deadlines.must_read()
+    deadlines.read([rows[2]])
+    assert (deadlines.next_at(), deadlines.must_read()) == (30, False)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pawlflow.kernel.draft import Rejected, calls_open, open_intents
+from pawlflow.kernel.draft import calls_open, open_intents
 from pawlflow.kernel.heads import question_of
 from pawlflow.kernel.policies import CLEARED_MS_MAX
 from pawlflow.kernel.snapshot import state_bytes, state_from_bytes
@@ -18,40 +18,8 @@ from pawlflow.model.inputs import (
     UnpauseInstance,
 )
 from pawlflow.model.intents import POLICY
-from tests.kernel.support import Live, failure, payload
-
-PAY = "{name: pay, run: bank.pay, policy: {action: pay, resource: {to: bob}}"
-HASH = b"h" * 32
-
-
-def governed(*steps: str, spec: str = "") -> Live:
-    """An instance that has started."""
-    live = Live(f"{spec}\nsteps: [{', '.join(steps)}]", rules=3)
-    live.start({"n": 1})
-    return live
-
-
-def answer(decision="allow", hash=HASH, code="policy.denied", **more):
-    """What Cedar might have said."""
-    return {"decision": decision, "code": code, "reason": "as it is", "hash": hash, **more}
-
-
-def judge(live: Live, value, attempt: int | None = None, outcome="ok") -> Stepped | Rejected:
-    """The newest question is answered."""
-    call = asked(live)[-1]
-    result = None if value is None else payload(value)
-    return live.submit(Receipt(call.key, attempt or call.attempt, outcome, result))
-
-
-def asked(live: Live):
-    """Every question so far."""
-    return [call for call in live.calls if call.direction == "ask"]
-
-
-def done(live: Live):
-    """Every attempt so far."""
-    return [call.attempt for call in live.calls if call.direction == "do"]
-
+from tests.kernel.policies_kit import PAY, answer, asked, done, governed, judge
+from tests.kernel.support import failure, payload
 
 ASKS = answer("approval", gate=["Boss", 1, 1_000, False], show={"why": "much"})
 
@@ -371,42 +339,3 @@ def test_what_is_told_from_outside_as_json_is_no_answer():
 
     assert live.state == "failed"
     assert done(live) == []
-
-
-def test_a_gate_that_is_left_out_again_does_not_ask_the_policies_again():
-    """What it guards waits for an answer, not for the gate: one question, and its answer counts."""
-    live = governed(
-        "{name: build, run: ci.build, when: input.n > 1}",
-        "{name: look, approval: {guards: [pay]}, dependsOn: [{step: build, require: success}]}",
-        "{name: agree, approval: {onReject: changes, revise: [build]}, dependsOn: [look]}",
-        PAY + "}",
-    )
-    assert [call.step for call in asked(live)] == ["pay"]
-
-    live.submit(Reject("agree", "ann", None))
-    assert len(asked(live)) == 1
-
-    judge(live, answer())
-    assert done(live) == [1]
-
-
-def test_another_round_is_another_question_and_a_cell_that_is_read_again_knows_the_same_keys():
-    """The keys of every round since it asked, and of none before."""
-    live = governed(
-        PAY + ", maxCorrectionAttempts: 1}",
-        "{name: later, run: bank.pay, dependsOn: [pay], policy: {action: pay}}",
-    )
-
-    def keys_read_again():
-        data = state_bytes(live.cell.state)
-        return state_from_bytes(data, live.id, live.plan, live.payloads).keys
-
-    judge(live, answer())
-    live.fail("pay", "validation")
-    assert [(call.round, call.attempt) for call in asked(live)] == [(1, 1), (2, 2)]
-    assert keys_read_again() == live.cell.state.keys
-
-    judge(live, answer())
-    live.ok("pay", 1)
-    assert asked(live)[-1].step == "later"
-    assert keys_read_again() == live.cell.state.keys

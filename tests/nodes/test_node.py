@@ -47,6 +47,20 @@ spec:
   steps:
     - {name: work, run: work}
   output: "${ steps.work }"
+---
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: nap}
+spec:
+  steps:
+    - {name: sleep, sleep: 1s}
+---
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: hibernate}
+spec:
+  steps:
+    - {name: sleep, sleep: 90d}
 """
 
 
@@ -200,6 +214,25 @@ def test_what_runs_goes_on_where_its_shard_goes(url, path):
             return await started.result(50), len(set(made.began))
 
     assert asyncio.run(run()) == ("done", 1)
+
+
+@pytest.mark.req("R151", "R213")
+def test_deadlines_come_along_whatever_else_a_node_waits_for(url, path):
+    """Those of the shards that it gains, and new ones: a sleep of months does not hold them up."""
+
+    async def run():
+        made = Made(url, path)
+        async with made.some(2) as (here, there):
+            [far], [before, after] = ids_of(here, 1), ids_of(there, 2)
+            await here.start("hibernate", {}, id=far)
+            moved = await here.start("nap", {}, id=before)
+            await there.close()
+            await until(lambda: len(here.held) == SHARDS)
+            await moved.result(50)
+            await (await here.start("nap", {}, id=after)).result(50)
+            return here.run(far).show()["state"]
+
+    assert asyncio.run(run()) == "waiting"
 
 
 def test_a_file_cannot_be_shared(tmp_path):

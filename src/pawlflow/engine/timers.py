@@ -42,7 +42,7 @@ class Deadlines:
             self.heap.sort()
             # Of rows alone: a horizon at what is held back would pass over what was left before.
             rows = [entry[:2] for entry in self.heap if not self.held[entry[:2]]]
-            self.horizon = rows[HELD_MAX // 2 - 1]
+            self.horizon = min(self.horizon, rows[HELD_MAX // 2 - 1])
             self.heap = [e for e in self.heap if e[:2] <= self.horizon or self.held[e[:2]]]
             self.held = {entry[:2]: self.held[entry[:2]] for entry in self.heap}
 
@@ -74,8 +74,9 @@ class Deadlines:
         return found
 
     def must_read(self) -> bool:
-        """Has the heap run out while the store has more?"""
-        return len(self.heap) == self.late and self.horizon != FOREVER and not self.reading
+        """Has the heap nothing up to the horizon, while the store may have something beyond it?"""
+        out = not self.heap or self.heap[0][:2] > self.horizon
+        return out and self.horizon != FOREVER and not self.reading
 
     def next_at(self) -> int | None:
         """When to look again."""

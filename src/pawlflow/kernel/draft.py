@@ -114,8 +114,13 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
 
 def is_asking(unit: Unit) -> bool:
     """Does it wait for an answer of the policies? One that was stopped meanwhile does not."""
-    waits = unit.asking is not None and unit.asking.decided is None
-    return waits and unit.status in (READY, CORRECTING)
+    return bool(unit.asking and unit.asking.decided is None and unit.status in (READY, CORRECTING))
+
+
+def begun_as(unit: Unit) -> int:
+    """Its place among all that runs or asks, in the order in which they began; 0 for others."""
+    asks = unit.asking.since if unit.asking is not None and is_asking(unit) else 0
+    return asks or (unit.order if unit.status == RUNNING else 0)
 
 
 def feedback_of(unit: Unit) -> tuple[object, ...]:
@@ -141,11 +146,9 @@ def open_intents(state: State) -> list[Intent]:
     """All that is in flight, as it was first asked for: what recovery offers again."""
     if not isinstance(state, Instance):
         return []
-    running = sorted(map(state.unit, state.open), key=lambda unit: unit.order)
-    calls = [call_of(state, unit, "do") for unit in running if unit.status == RUNNING]
+    begun = sorted(map(state.unit, state.open), key=begun_as)
+    calls = [call_of(state, u, "ask" if is_asking(u) else "do") for u in begun if begun_as(u)]
     undoing = (state.unit(place) for place in state.undoing)
-    asking = map(state.unit, sorted(state.asking))
-    calls += [call_of(state, unit, "ask") for unit in asking if is_asking(unit)]
     calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]
     if state.closing is None:
         return list(calls)

@@ -152,7 +152,8 @@ def climb(state: Instance, unit: Unit, level: int) -> None:
 def on_asked(state: Instance, event: ev.PolicyAsked) -> None:
     unit = state.at(event.step, event.item)
     granted = unit.asking.granted if unit.asking is not None else b""
-    unit.asking = Asking(event.number, event.request, unit.order, granted=granted)
+    state.order += 1
+    unit.asking = Asking(event.number, event.request, unit.order, None, None, granted, state.order)
     leave_line(state, unit)
     state.asking[unit.place] = None
     know_keys(state, unit)

@@ -68,6 +68,7 @@ class Asking(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=Fal
     decided: PolicyDecided | None = None  # None: no answer has come yet
     cleared: TimeMs | None = None  # since when what was asked about may be done
     granted: bytes = b""  # the digest of what was agreed to, where an approval was required
+    since: int = 0  # its place among all that began, and was asked
 
 
 class Unit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False):

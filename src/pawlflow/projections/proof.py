@@ -40,6 +40,7 @@ from pawlflow.store.port import SHARDS, Entry, Head, Ref, ShardHead, Store, Stor
 
 Progress = Callable[[int, int], None]
 LOCATES_MAX: Final = 32  # each reads a shard once more, to name the turn
+PUTS_ASIDE: Final = ("cell.raised", "cell.quarantined")  # other dead letters stop nobody
 DISPOSITIONS_MAX: Final = 10_000  # of a tenant; the port gives them all at once
 
 
@@ -193,7 +194,7 @@ def verify_disposition(proof: Proof, shard: int, seq: int, entry: Entry) -> None
         return
     if entry.ref != position(shard, seq):  # else its cell never came to be
         proof.disposed.setdefault(entry.ref, (seq, cell, []))[2].extend(elsewhere)
-        if disposed.kind == "dead":
+        if disposed.kind == "dead" and disposed.code in PUTS_ASIDE:
             proof.held.setdefault(entry.ref, disposed.at)
         elif disposed.kind in ("redriven", "discarded"):
             proof.held.pop(entry.ref, None)

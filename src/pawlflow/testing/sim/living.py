@@ -64,12 +64,13 @@ def check_timers(monitors: Monitors, core: Shards) -> None:
     if deadlines.reading or deadlines.must_read():
         return
     held = {entry[1] for entry in deadlines.heap}
+    next_ = min((entry[:2] for entry in deadlines.heap), default=deadlines.horizon)
     for due, ref in memory.due.keys:
         head = memory.cells[ref]
         stands = memory.shards[head.shard]
         ours = core.heads.get(head.shard) == stands and not head.quarantined
-        if ours and (due, ref) <= deadlines.horizon and ref not in held:
-            monitors.bad("15", head.cell, f"its deadline {due} is in no heap: it will never fire")
+        if ours and (due, ref) <= max(deadlines.horizon, next_) and ref not in held:
+            monitors.bad("15", head.cell, f"its deadline {due} is in no heap: it will not fire")
 
 
 def check_mail(monitors: Monitors, core: Shards) -> None:

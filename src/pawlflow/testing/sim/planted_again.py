@@ -181,6 +181,16 @@ def question_guessed() -> list[Change]:
     return [(snapshot, "know_keys", know_keys)]
 
 
+def unread_after_gain() -> list[Change]:
+    """Who gains shards looks for their deadlines once its own have run out."""
+
+    def must_read(self: timers.Deadlines) -> bool:
+        out = len(self.heap) == self.late
+        return out and self.horizon != timers.FOREVER and not self.reading
+
+    return [(timers.Deadlines, "must_read", must_read)]
+
+
 BUGS_AGAIN: Final = (
     ("sends-overtake", "a send overtakes an older one in the mail", sends_overtake),
     ("lost-but-silent", "cells of lost shards are read for ever", lost_but_silent),
@@ -195,6 +205,7 @@ BUGS_AGAIN: Final = (
     ("child-put-aside", "a refused child is told of and put aside", child_put_aside),
     ("start-deadline-stays", "the time to start is a timeout", start_deadline_stays),
     ("usage-lost-with-check", "a refused result costs nothing", usage_lost_with_check),
+    ("unread-after-gain", "deadlines of shards that were gained wait", unread_after_gain),
     ("question-guessed", "a question that was not asked is known", question_guessed),
     ("idle-ticks-kept", "ticks that did nothing are journalled", idle_ticks_kept),
 )
