@@ -63,8 +63,12 @@ def test_a_completion_is_the_receipt(tmp_path, server, mode, status, named):
             await pawl.complete(key, {"charge": "ch-1"}, instance="order-1" if named else None)
             assert await started.result(timeout="20s") == {"charge": "ch-1"}
             assert_replays(started)
-            with pytest.raises(Refused):  # twice changes nothing
+            with pytest.raises(Refused) as twice:  # which changes nothing
                 await pawl.complete(key, {"charge": "ch-2"}, instance="order-1")
+            assert twice.value.code == "instance.closed"
+            with pytest.raises(NotFound) as unnamed:
+                await pawl.complete(key, {"charge": "ch-2"})
+            assert unnamed.value.code == "receipt.unknown"
             assert started.show()["output"] == {"charge": "ch-1"}
 
     run(main())

@@ -179,7 +179,8 @@ class Questions:
         cell = self.instance(asked, tenant)
         story = story_of(self.engine.reader, tenant, cell.key)
         told = tell(story)
-        state, shown = told.state, {}
+        state = told.state
+        shown: dict[str, dict[str, Any]] = {}
         for unit in units_shown(told):
             name = state.name_of(unit)
             step_id = id_of(key_of(state, unit, "do")) if has_keys(state, unit) else None
