@@ -80,8 +80,8 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "Use a name of the IANA database: Europe/Berlin, America/New_York, UTC.",
     ),
     "schedule.duplicate": (
-        "Two schedules in a file have the same name.",
-        "Change the name of one of them.",
+        "Two schedules in a file have the same name; that of a workflow has the workflow's name.",
+        "Change the name of one of them, or remove the workflow's trigger.schedule.",
     ),
     "schema.bad": (
         "A JSON Schema (input or check) is not valid, or refers to something outside of it.",
