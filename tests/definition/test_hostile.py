@@ -35,6 +35,10 @@ REFUSED = [
     ("a: b§\u0007", "yaml.control", "U+0007", "remove it"),
     ("a: x§\ud800", "yaml.control", "U+D800", "remove it"),
     ("a: x§\ufeff", "yaml.control", "U+FEFF", "remove it"),
+    ("a: x§\x85b: 1", "yaml.line_break", "U+0085", "\\u0085 in double quotes"),
+    ("# a\r\nb: 'x§\u2028y'", "yaml.line_break", "U+2028", "\\u2028 in double quotes"),
+    ('{"a": "x§\u2029y"}', "yaml.line_break", "U+2029", "\\u2029 in double quotes"),
+    ("a: 1 # b§\u2028c: 1\u2028", "yaml.line_break", "U+2028", "end the line as usual"),
     ("a: [1\nb§: 2", "yaml.syntax", "not YAML", "brackets"),
     ("a: b§: c", "yaml.syntax", "mapping values", "quotes"),
     ("a:\n§\tb: 1", "yaml.syntax", "cannot start", "spaces"),
@@ -53,6 +57,23 @@ def test_what_yaml_allows_and_we_do_not(text, code, name, hint):
 
 def yaml_errors(text):
     return [found for found in errors(text) if found.code.startswith("yaml.")]
+
+
+@pytest.mark.req("R63")
+def test_line_breaks_of_unicode_are_read_when_they_are_escaped():
+    """As texts they are kept as they are, and lines are counted without them."""
+    text = '{"a": "x\\u0085y\\u2028z\\u2029", "b": "\\N\\L\\P"}'
+    (node,) = read_yaml(text, "x.json", Report())
+    assert plain(node) == {"a": "x\x85y\u2028z\u2029", "b": "\x85\u2028\u2029"}
+    assert node.place_of("b").line == 1
+
+
+@pytest.mark.req("R63")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_only_ends_of_lines_count_lines(end):
+    """The finding stands in the line that an editor shows."""
+    (found,) = yaml_errors(f"a: 1{end}b: 2{end}c: x\u2028y")
+    assert (found.line, found.column) == (3, 5)
 
 
 def test_json_pairs_of_escapes_are_one_character():

@@ -112,6 +112,42 @@ def test_two_schedules_of_one_name_are_refused():
     assert [(each.line, each.code) for each in found.findings] == [(8, "schedule.duplicate")]
 
 
+TICK = "apiVersion: pawl.dev/v1\nkind: Workflow\nmetadata: {name: nightly, version: %d}\n"
+STEPS = "spec: {timeout: 1h, %ssteps: [{name: a, sleep: 1s}]}\n---\n"
+TIMED = STEPS % "trigger: {schedule: 0 6 * * 1}, "
+ON_EVENT = STEPS % "trigger: {event: e.x}, "
+NIGHTLY = FRAME.replace("nightly", "§nightly") + "{workflow: nightly, schedule: 0 7 * * 1}\n"
+
+
+@pytest.mark.req("R67")
+@pytest.mark.parametrize(
+    "text",
+    [
+        TICK % 1 + TIMED + NIGHTLY,
+        NIGHTLY + "---\n" + TICK % 1 + TIMED,
+        TICK % 2 + TIMED + TICK % 1 + ON_EVENT + NIGHTLY,
+    ],
+)
+def test_a_schedule_may_not_have_the_name_of_a_workflow_that_has_one(text):
+    """It would be refused when the workflow is published already."""
+    found = load_definitions(marked(text)[0], "f.yaml").findings
+    assert_one(found, text, "schedule.duplicate", "workflow 'nightly'", "trigger.schedule")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TICK % 1 + STEPS % "" + NIGHTLY,
+        TICK % 1 + ON_EVENT + NIGHTLY,
+        TICK % 1 + TIMED + TICK % 2 + ON_EVENT + NIGHTLY,
+        TICK.replace("nightly", "other") % 1 + TIMED + NIGHTLY,
+    ],
+)
+def test_a_schedule_may_have_the_name_of_a_workflow_that_has_none(text):
+    """Names collide only where the latest version has a schedule of its own."""
+    assert load_definitions(marked(text)[0], "f.yaml").findings == []
+
+
 def test_a_file_may_hold_workflows_and_schedules():
     """And those who only want workflows are told of every mistake."""
     flow = HEAD + "spec: {timeout: 1h, steps: [{name: a, sleep: 1s}]}\n"

@@ -139,6 +139,20 @@ def test_a_read_only_step_does_not_undo_its_items():
     assert undo_of(state, state.unit(0)) == undo_of(state, state.at(0, 1)) == "not_required"
 
 
+@pytest.mark.req("R113")
+@pytest.mark.parametrize(("mutates", "told"), [("false", "not_required"), ("true", "none")])
+def test_a_read_only_step_without_items_says_that_it_needs_no_undo(mutates, told):
+    """Over an empty list it has succeeded all the same; one that mutates has done nothing."""
+    live = fanned(SPEC.replace("undo:", f"mutates: {mutates}\n    undo:"), ())
+    state = live.cell.state
+    before = undo_of(state, state.unit(0))
+
+    live.fail("z", "terminal")
+
+    state = live.cell.state
+    assert (before, undo_of(state, state.unit(0))) == ("none", told)
+
+
 # Late and duplicate answers
 
 

@@ -36,6 +36,11 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "The file holds a character that cannot be seen.",
         "Remove it; only tab and line ends are allowed.",
     ),
+    "yaml.line_break": (
+        "U+0085, U+2028 or U+2029 stands in the file: some readers of YAML end a line there, and "
+        "change the text.",
+        "Write it as an escape in double quotes, such as \\u2028, or end the line as usual.",
+    ),
     "yaml.alias": (
         "Anchors and aliases are not read: a few bytes of them can unfold without bound.",
         "Write the value out at each place.",
@@ -75,8 +80,8 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "Use a name of the IANA database: Europe/Berlin, America/New_York, UTC.",
     ),
     "schedule.duplicate": (
-        "Two schedules in a file have the same name.",
-        "Change the name of one of them.",
+        "Two schedules in a file have the same name; that of a workflow has the workflow's name.",
+        "Change the name of one of them, or remove the workflow's trigger.schedule.",
     ),
     "schema.bad": (
         "A JSON Schema (input or check) is not valid, or refers to something outside of it.",

@@ -12,7 +12,7 @@ STEPS_ADVISED = 10
 
 UNDOABLE = ("run", "agent", "workflow")  # kinds of step that change something in the world
 
-# Fields that do nothing on some kinds of step.
+# Fields that do nothing on some kinds of step, and the kinds that they do something on.
 USED_BY: dict[str, frozenset[str]] = {
     "action": frozenset({"agent"}),
     "skill": frozenset({"agent"}),
@@ -24,6 +24,18 @@ USED_BY: dict[str, frozenset[str]] = {
     "retryPolicy": frozenset({"run", "agent", "wait", "workflow"}),
     "maxCorrectionAttempts": frozenset({"run", "agent"}),
     "cost": frozenset({"run", "agent"}),
+    "check": frozenset({"run", "agent", "workflow"}),  # receipts are judged: others have none
+    "grace": frozenset({"run", "agent"}),  # a child takes the time it needs
+    "onTimeout": frozenset({"run", "agent", "wait", "workflow"}),  # a gate has onExpire
+    "undo": frozenset({"run", "agent", "sleep", "wait", "workflow", "emit"}),
+    "undoOnFailure": frozenset({"run", "agent", "workflow"}),  # only what was attempted
+}
+# What an undo takes over from its step, and what of its own comes before that.
+UNDO_TAKES: dict[str, str | None] = {
+    "timeout": "timeout_ms",
+    "retryPolicy": "retry",
+    "onTimeout": None,
+    "grace": None,
 }
 
 
@@ -35,7 +47,7 @@ def lint(draft: Draft, report: Report) -> None:
         lint_timeout(step, report)
         lint_gate(step, report)
         lint_changes(step, draft, report)
-        lint_unused(step, report)
+        lint_unused(step, draft, report)
         if compensates:
             lint_undo(step, report)
     if draft.sound:
@@ -142,15 +154,36 @@ def lint_changes(step: StepDraft, draft: Draft, report: Report) -> None:
         )
 
 
-def lint_unused(step: StepDraft, report: Report) -> None:
+def lint_unused(step: StepDraft, draft: Draft, report: Report) -> None:
     """A field that has no effect was meant to have one."""
+    written, undone = step.node.value, step.fields.get("undo") is not None
     if step.kind is None:
         return
-    if "limit" in step.node.value and "forEach" not in step.node.value:
+    limits_undo = undone and draft.fields.get("parallel_undo")  # how many are undone at a time
+    if "limit" in written and "forEach" not in written and not limits_undo:
         warn_unused(step, "limit", "without forEach", report)
     for field, kinds in USED_BY.items():
-        if field in step.node.value and step.kind not in kinds:
+        if field not in written or step.kind in kinds:
+            continue
+        if not is_taken_by_undo(step, field) and not is_told_to_policies(step, field):
             warn_unused(step, field, f"on a step that is {step.kind}", report)
+    if "undoOnFailure" in written and step.kind in USED_BY["undoOnFailure"] and not undone:
+        warn_unused(step, "undoOnFailure", "without undo", report)
+
+
+def is_taken_by_undo(step: StepDraft, field: str) -> bool:
+    """An undo that says nothing else follows its step, also a step that has no use for it."""
+    undo = step.fields.get("undo")
+    runs = undo is not None and step.kind in USED_BY["undo"] and step.fields.get("mutates", True)
+    if not runs or field not in UNDO_TAKES:
+        return False
+    own = UNDO_TAKES[field]
+    return own is None or getattr(undo, own) is None
+
+
+def is_told_to_policies(step: StepDraft, field: str) -> bool:
+    """Policies may decide by a cost that nobody reserves."""
+    return field == "cost" and "policy" in step.fields
 
 
 def warn_unused(step: StepDraft, field: str, where: str, report: Report) -> None:

@@ -14,6 +14,7 @@ from pawlflow.definition.report import EnoughError, Report
 from pawlflow.definition.schedule import read_schedule
 from pawlflow.definition.shape import Policy, Schedule, Workflow
 from pawlflow.definition.workflow import read_workflow
+from pawlflow.model.ids import WorkflowName
 
 
 def load_text(text: str | bytes, file: str, *, limits: Limits = FILE_LIMITS) -> list[Document]:
@@ -79,6 +80,7 @@ def load_definitions(text: str | bytes, file: str, *, limits: Limits = FILE_LIMI
             "policy.duplicate", ((each.policy, document) for each, document in ruled), report
         )
         refuse_twins("schedule.duplicate", planned, report)
+        refuse_taken(planned, [workflow for workflow, _ in found], report)
         workflows = [workflow for workflow, _ in found if not unread]
         schedules = [schedule for schedule, _ in planned if not unread]
         policies = [policy for policy, _ in ruled if not unread]
@@ -133,3 +135,23 @@ def refuse_twins(
                 f"give one of them another name{other}",
             )
         seen.add((each.name, version))
+
+
+def refuse_taken(
+    planned: Iterable[tuple[Schedule, Document]], workflows: list[Workflow], report: Report
+) -> None:
+    """The schedule of a workflow has the workflow's name, so no document may have it.
+
+    Of several versions the latest counts: it is the one whose schedule is in force.
+    """
+    latest = {each.name: each for each in sorted(workflows, key=lambda each: each.version)}
+    for schedule, document in planned:
+        own = latest.get(WorkflowName(schedule.name))
+        if own is not None and own.trigger is not None and own.trigger.schedule is not None:
+            report.error(
+                document.node.at(("metadata", "name")).place,
+                "schedule.duplicate",
+                f"schedule {schedule.name!r} has the name of workflow {own.name!r}, whose own "
+                "trigger.schedule is called by it",
+                "give the Schedule another name, or remove trigger.schedule",
+            )

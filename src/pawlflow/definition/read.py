@@ -6,13 +6,13 @@ are not text, deep nesting, oversized files. Scalars are read by YAML 1.2 (core 
 a text and `012` is twelve. Aliases stay off for good: 306 bytes of them unfold to 25 MB.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import yaml
 
+from pawlflow.definition.characters import UNPRINTABLE, ReadError, read_text
 from pawlflow.definition.finding import Place
 from pawlflow.definition.report import Report
 from pawlflow.definition.scalars import ScalarError, resolve
@@ -25,13 +25,7 @@ BYTES_MAX = 8 << 20
 STEPS_MAX = 50_000
 DOCUMENTS_MAX = 1_000  # each is checked on its own, which costs more than its bytes
 
-# Raw control characters, surrogates and non-characters. YAML forbids most of them; terminals and
-# editors show none of them, so nobody who reviews the file would see what it says.
-UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff\ufffe\uffff]"
-)
 NO_KEYS: dict[str, int] = {}  # of everything but mappings
-PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +92,7 @@ def read_yaml(
     Nothing comes back if something had to be left out: it would only seem to be missing.
     """
     try:
-        source = Source(file, joined_pairs(read_text(text, file, limits)))
+        source = Source(file, read_text(text, file, bytes_max=limits.bytes_max))
         composer = Composer(source, report, limits)
         for event in parse(source):
             composer.take(event)
@@ -106,63 +100,6 @@ def read_yaml(
         report.error(error.place, error.code, error.message, error.hint)
         return []
     return composer.documents if composer.whole else []
-
-
-def joined_pairs(text: str) -> str:
-    """JSON writes characters beyond U+FFFF as two escapes, which YAML does not know."""
-    if "\\ud" not in text and "\\uD" not in text:
-        return text
-    return PAIR.sub(lambda found: f"\\U{ord(json_character(found)):08x}", text)
-
-
-def json_character(found: re.Match[str]) -> str:
-    """The character of a high and a low surrogate."""
-    return bytes.fromhex(found[1] + found[2]).decode("utf-16-be")
-
-
-class ReadError(Exception):
-    """Reading cannot go on after this."""
-
-    def __init__(self, place: Place, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.place, self.code, self.message, self.hint = place, code, message, hint
-
-
-def read_text(text: str | bytes, file: str, limits: Limits) -> str:
-    """The characters of a file, without its byte order mark."""
-    size = len(text) if isinstance(text, bytes) else len(text.encode(errors="surrogatepass"))
-    if size > limits.bytes_max:
-        raise ReadError(
-            Place(file, 1, 1),
-            "yaml.too_large",
-            f"the file is larger than {limits.bytes_max:,} bytes, which is the most that is read",
-            "split it into several files, or raise the limit in the settings",
-        )
-    if isinstance(text, bytes):
-        text = decode(text, file)
-    text = text.removeprefix("\ufeff")
-    if found := UNPRINTABLE.search(text):
-        raise ReadError(
-            Source(file, text).place(found.start()),
-            "yaml.control",
-            f"the character U+{ord(found[0]):04X} cannot be seen and may not stand in a definition",
-            "remove it; inside a text, write it by its meaning (a tab as \\t in double quotes)",
-        )
-    return text
-
-
-def decode(data: bytes, file: str) -> str:
-    """The bytes as UTF-8 text."""
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode()
-        raise ReadError(
-            Source(file, before).place(len(before)),
-            "yaml.not_utf8",
-            f"byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8",
-            "save the file as UTF-8",
-        ) from None
 
 
 def parse(source: Source) -> Iterator[Any]:

@@ -118,7 +118,8 @@ def undo_of(state: Instance, unit: Unit) -> str:
     """What became of the effect of a step or item; of a step with items, the worst."""
     if not state.compensating:
         return "none"
-    found = {undo_of_run(state, each) for each in runs_of(state, unit)}
+    runs = runs_of(state, unit) or [unit]  # over an empty list the step is all there is
+    found = {undo_of_run(state, each) for each in runs}
     return next((name for name in WORST_UNDO if name in found), "none")
 
 

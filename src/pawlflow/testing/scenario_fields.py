@@ -56,7 +56,8 @@ Verb = Literal[
     "publish",
     "retire",
 ]
-SEGMENT = r"[a-z][a-z0-9_-]{0,62}(?:\[[0-9]{1,9}\])?"
+# An item has one name, as the engine writes it: f[1], and nobody would ask for f[01].
+SEGMENT = r"[a-z][a-z0-9_-]{0,62}(?:\[(?:0|[1-9][0-9]{0,8})\])?"
 PATH = re.compile(rf"(?:{SEGMENT}/)*{SEGMENT}\Z")
 ATTEMPT = re.compile(r"(.+)#([1-9][0-9]{0,8})\Z")
 PATH_FORM = "a step: NAME, NAME[0], undo/NAME or PARENT/NAME"
@@ -311,15 +312,17 @@ def read_params(node: Node, report: Report, name: str) -> Any:
         )
     found: dict[str, Any] = {}
     for label, child in node.value.items():
-        step, hash_, number = label.rpartition("#")
-        if step_path(step if hash_ else label) is None or (hash_ and not number.isdecimal()):
+        numbered = ATTEMPT.match(label if "#" in label else f"{label}#1")
+        path = step_path(numbered[1]) if numbered else None
+        if numbered is None or path is None:
             report.error(
                 node.place_of(label),
                 "name.bad",
                 f"{name}: {label!r} is no attempt",
                 "write STEP#1, undo/STEP#1, or STEP for its first attempt",
             )
-        found[label if hash_ else f"{label}#1"] = plain(child)
+            continue
+        found[f"{path}#{numbered[2]}"] = plain(child)
     return found
 
 
