@@ -58,7 +58,8 @@ def compile_expression(
 ) -> Expression:
     """Check and compile, with or without `${ }`. Raises ExpressionError with an offset."""
     table = Table(roots, fallback)
-    run = compile_node(parse_source(source), Scope(table))
+    with table.compiling():
+        run = compile_node(parse_source(source), Scope(table))
     offsets = tuple(offset for _, offset in table.places)
     return Expression(
         refs=tuple(table.refs),
