@@ -187,6 +187,37 @@ def test_an_attempt_that_was_never_made_is_a_dead_letter(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R149")
+def test_what_comes_after_the_close_is_told_apart(nats, flows):
+    """Also by an engine that has heard of none of it: a duplicate is a no-op, a stray is not."""
+    failed = {"success": False, "result_json": None, "failure_class": "terminal"}
+    stray = str(UUID(int=5))
+
+    async def story():
+        async with Service(nats.url) as service:
+            async with engine(nats, flows) as pawl:
+                run = await pawl.start("provision", {"name": "Ada"}, id="p-10")
+                first = await service.next("refdata.v1.party.save")
+                await service.say(done(first, {"id": 1}))
+                account = await service.next("iam.v1.account.save")
+                await service.say(done(account, **failed))
+                undo = await service.next("refdata.v1.party.delete")
+                await service.say(done(undo))
+                with pytest.raises(WorkflowFailed):
+                    await run.result("20s")
+            async with engine(nats, flows):
+                for each in (first, account, undo):
+                    await service.say(done(each, {"id": 1} if each is first else None))
+                await service.say(done(first, {"id": 1}, step_id=stray))
+                await service.say(done(undo, attempt=2))
+                letters = await service.dead(2)
+                assert [each.headers["X-Dead-Letter-Code"] for each in letters] == [
+                    *("receipt.unknown", "completion.attempt"),
+                ]
+
+    asyncio.run(story())
+
+
 @pytest.mark.req("R188")
 def test_questions(nats, flows):
     async def story():

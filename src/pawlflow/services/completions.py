@@ -165,13 +165,16 @@ class Intake:
     def refused(self, read: Read, outcome: Rejected) -> Rejected:
         """Why it was refused: what is known already is not what never was asked for."""
         attempt, key = read.receipt.attempt, read.receipt.key
-        if outcome.code not in KNOWN or attempt == 1:  # a step that is known was begun once
+        begun = attempt == 1 and key in self.commands.places  # which needs no looking
+        if outcome.code not in KNOWN or begun:
             return outcome
         try:
             state = live_state(self.engine.driver, read.cell) or self.names.state_of(read.cell)
         except Exception:  # of a store that is unwell, say
             log.exception("a completion is taken again later")
             return LATER
+        if state is not None and key not in state.keys:  # one that has closed does not look
+            return Rejected("receipt.unknown", key.hex())
         made = attempt if state is None else attempts_made(state, key)
         if 0 < attempt <= made:
             return outcome

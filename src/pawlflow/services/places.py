@@ -72,9 +72,7 @@ def live_state(driver: InlineDriver, cell: CellId) -> Instance | None:
 
 
 def attempts_made(state: Instance, key: StepKey) -> int:
-    """How many attempts a step, or its undo, has had; none if there is no such step."""
-    found = state.keys.get(key)
-    if found is None:
-        return 0
+    """How many attempts a step that is known, or its undo, has had."""
+    found = state.keys[key]
     unit = state.of_round(found.step, found.item, found.round)
     return unit.undo_attempt if found.direction == "undo" else unit.attempt
