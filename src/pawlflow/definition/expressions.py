@@ -34,8 +34,6 @@ PLACES = {
 }
 HYPHENATED = re.compile(r"steps\.([a-z][a-z0-9_]*(?:-[a-z0-9_]+)+)")
 NAME_AT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-NAME_ROOM = 80  # characters that `steps.` and the longest name of a step take
-UNKNOWN = "expression.unknown_name"
 
 
 class Text(NamedTuple):
@@ -127,7 +125,13 @@ def compile_text(text: Text, draft: Draft, report: Report) -> list[tuple[str, No
             named = compile_template_leaf(node, text) if text.template else compile_leaf(node, text)
             found += [(name, node, lead + offset) for name, offset in named]
         except ExpressionError as error:
-            refuse_text(error, text, node, draft, report)
+            offset = None if error.offset is None else lead + error.offset
+            report.error(
+                node.place if offset is None else node.place_at(offset),
+                error.code,
+                f"{text.field}: {error.message}",
+                hint_of(error, node.value, offset, draft),
+            )
     return found
 
 
@@ -167,45 +171,14 @@ def names_step(ref: tuple[str, ...]) -> bool:
     return ref[0] == "steps" and len(ref) > 1
 
 
-def refuse_text(
-    error: ExpressionError, text: Text, node: Node, draft: Draft, report: Report
-) -> None:
-    """Report all that is wrong with a text; steps.my-long-name is one mistake, not two."""
-    source = str(node.value)
-    lead = 0 if text.template else bare(source)[1]
-    told: set[int] = set()
-    for wrong in (error, *error.more):
-        offset = None if wrong.offset is None else lead + wrong.offset
-        names = hyphenated(wrong, source, offset)
-        if wrong.code != UNKNOWN or told.isdisjoint(names):
-            report.error(
-                node.place if offset is None else node.place_at(offset),
-                wrong.code,
-                f"{text.field}: {wrong.message}",
-                hint_of(wrong, source, offset, draft),
-            )
-        told.update(names)
-
-
-def hyphenated(error: ExpressionError, source: str, offset: int | None) -> dict[int, str]:
-    """The names with hyphens that may be behind an error, by where they stand.
-
-    Of an unknown name that is the one which it is a part of.
-    """
-    if error.code != UNKNOWN or offset is None:
-        return {found.start(): found[1] for found in HYPHENATED.finditer(source)}
-    around = HYPHENATED.finditer(source, max(offset - NAME_ROOM, 0), offset + NAME_ROOM)
-    return {found.start(): found[1] for found in around if offset in range(*found.span())}
-
-
 def hint_of(error: ExpressionError, source: str, offset: int | None, draft: Draft) -> str:
     """A better way out than the grammar can know."""
-    for name in hyphenated(error, source, offset).values():
-        if name in draft.index:
-            return f"a name with a hyphen is written steps['{name}']"
-    name_at = NAME_AT.match(source, offset) if offset is not None else None
-    if name_at and error.code == UNKNOWN and name_at[0] in PLACES:
-        return PLACES[name_at[0]]
+    for found in HYPHENATED.finditer(source):
+        if found[1] in draft.index:
+            return f"a name with a hyphen is written steps['{found[1]}']"
+    name = NAME_AT.match(source, offset) if offset is not None else None
+    if name and error.code == "expression.unknown_name" and name[0] in PLACES:
+        return PLACES[name[0]]
     return error.hint or CODES[error.code][1]
 
 

@@ -58,8 +58,7 @@ def compile_expression(
 ) -> Expression:
     """Check and compile, with or without `${ }`. Raises ExpressionError with an offset."""
     table = Table(roots, fallback)
-    with table.compiling():
-        run = compile_node(parse_source(source), Scope(table))
+    run = compile_node(parse_source(source), Scope(table))
     offsets = tuple(offset for _, offset in table.places)
     return Expression(
         refs=tuple(table.refs),

@@ -23,7 +23,6 @@ class ExpressionError(Exception):
         self.offset = offset
         self.hint = hint
         self.path = path
-        self.more: list[ExpressionError] = []  # what else is wrong, at check time
 
 
 def syntax_error(message: str, offset: int, hint: str = "") -> ExpressionError:

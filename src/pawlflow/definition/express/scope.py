@@ -3,8 +3,7 @@
 # Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -15,7 +14,6 @@ Ref: TypeAlias = tuple[str, ...]
 Path: TypeAlias = tuple[str | int, ...]
 
 ALIASES = {"payload": "event"}
-UNKNOWN_MAX = 200  # names told of one text; a hostile one has any number, each with a suggestion
 
 
 class Table:
@@ -30,20 +28,6 @@ class Table:
         self.slots = 0  # macro variables alive at once, at most
         self.metered = False  # whether anything here spends units
         self.nodes = 0  # compiled so far; a macro's body costs what it adds
-        self.unknown: dict[str, ExpressionError] = {}  # by name, in order of first mention
-
-    @contextmanager
-    def compiling(self) -> Iterator[None]:
-        """Go on after an unknown name, and raise at the end: the first of all that was wrong."""
-        last = []
-        try:
-            yield
-        except ExpressionError as error:
-            last.append(error)
-        if wrong := [*self.unknown.values(), *last]:
-            first, *first.more = wrong
-            first.path = self.path
-            raise first
 
     def index(self, ref: Ref, offset: int) -> int:
         """Where this ref's value stands in the Env."""
@@ -80,10 +64,7 @@ class Scope:
         return name == "steps" and name in self.table.roots and name not in self.variables
 
     def resolve(self, name: str, offset: int) -> tuple[str, str | None]:
-        """The root a name stands for; with a fallback, also the member it then means.
-
-        A name that stands for nothing is noted: `Table.compiling` raises in the end.
-        """
+        """The root a name stands for; with a fallback, also the member it then means."""
         root = ALIASES.get(name, name)
         if name in self.table.roots:
             return name, None
@@ -91,11 +72,10 @@ class Scope:
             return root, None
         if self.table.fallback is not None:
             return self.table.fallback, name
-        if name not in self.table.unknown and len(self.table.unknown) < UNKNOWN_MAX:
-            self.table.unknown[name] = ExpressionError(
-                "expression.unknown_name",
-                f"{name!r} is not a name that can be used here",
-                offset=offset,
-                hint=did_you_mean(name, {*self.table.roots, *self.variables}),
-            )
-        return name, None
+        known = {*self.table.roots, *self.variables}
+        raise ExpressionError(
+            "expression.unknown_name",
+            f"{name!r} is not a name that can be used here",
+            offset=offset,
+            hint=did_you_mean(name, known),
+        )
