@@ -177,10 +177,15 @@ class Acts:
         made = requests.backfill(moment_of(first, now), moment_of(last, now), by)
         await self.hand_in(requests.schedule_cell(tenant or self.tenant, name), made)
 
-    async def retire_policy(self, name: str, *, by: str = "python", **more: str | None) -> None:
+    async def retire_policy(
+        self,
+        name: str,
+        *,
+        by: str = "python",
+        comment: str | None = None,
+        tenant: str | None = None,
+    ) -> None:
         """Let a policy no longer be in force; a higher version may be published."""
-        tenant, comment = more.pop("tenant", None), more.pop("comment", None)
-        known(more)
         whose = tenant or self.tenant
         made = requests.retire_policy(name, whose, by, comment)
         await self.hand_in(requests.policies_cell(whose), made)

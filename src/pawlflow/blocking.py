@@ -282,9 +282,16 @@ class BlockingPawl:
         """Start what a schedule would have started between two times, unless it exists."""
         self._do(lambda: self._pawl.backfill(name, first, last, by=by, tenant=tenant))
 
-    def retire_policy(self, name: str, *, by: str = "python", **more: str | None) -> None:
+    def retire_policy(
+        self,
+        name: str,
+        *,
+        by: str = "python",
+        comment: str | None = None,
+        tenant: str | None = None,
+    ) -> None:
         """Let a policy no longer be in force; a higher version may be published."""
-        self._do(lambda: self._pawl.retire_policy(name, by=by, **more))
+        self._do(lambda: self._pawl.retire_policy(name, by=by, comment=comment, tenant=tenant))
 
     def resume(self, id: str, step: str, *, by: str, **more: str | None) -> None:
         """Let an escalated step go on; `role`, `comment` and `tenant` may be given."""

@@ -39,6 +39,16 @@ class Counting(Deadlines):
         return found
 
 
+def head_of_a_chain():
+    """The row of an instance that has a deadline."""
+    bench = Bench()
+    bench.load(CHAIN)
+    bench.start("c-1", CHAIN)
+    bench.engine.drain()
+    (head,) = [turn.head for turn in bench.turns if turn.cell.key == "c-1"]
+    return head
+
+
 @pytest.mark.req("R221", "R106")
 def test_a_long_chain_is_looked_at_once_for_each_deadline_it_had():
     """Each step's timeout is past when the chain is a minute on: one look, in vain, and no more."""
@@ -57,11 +67,7 @@ def test_a_long_chain_is_looked_at_once_for_each_deadline_it_had():
 
 def test_what_is_noted_twice_is_held_once():
     """By a turn, a look in vain, a page of the store: the same cell and time are one entry."""
-    bench = Bench()
-    bench.load(CHAIN)
-    bench.start("c-1", CHAIN)
-    bench.engine.drain()
-    (head,) = [turn.head for turn in bench.turns if turn.cell.key == "c-1"]
+    head = head_of_a_chain()
     deadlines = Deadlines()
     deadlines.read([])
 
@@ -79,11 +85,7 @@ def test_what_is_noted_twice_is_held_once():
 def test_a_deadline_that_is_held_back_is_not_left_to_the_store(monkeypatch):
     """Its row says an earlier time: behind the horizon nobody would read it again."""
     monkeypatch.setattr(timers, "HELD_MAX", 4)
-    bench = Bench()
-    bench.load(CHAIN)
-    bench.start("c-1", CHAIN)
-    bench.engine.drain()
-    (head,) = [turn.head for turn in bench.turns if turn.cell.key == "c-1"]
+    head = head_of_a_chain()
     deadlines = Deadlines()
     deadlines.read([])
     late = head.due_at + 1_000_000
@@ -104,11 +106,7 @@ def test_a_deadline_that_is_held_back_is_not_left_to_the_store(monkeypatch):
 def test_a_horizon_never_passes_over_what_was_left_to_the_store(monkeypatch):
     """Not even if much is held back: a row behind the horizon is read when its time comes."""
     monkeypatch.setattr(timers, "HELD_MAX", 2)
-    bench = Bench()
-    bench.load(CHAIN)
-    bench.start("c-1", CHAIN)
-    bench.engine.drain()
-    (head,) = [turn.head for turn in bench.turns if turn.cell.key == "c-1"]
+    head = head_of_a_chain()
     deadlines = Deadlines()
     deadlines.read([])
 
@@ -129,11 +127,7 @@ def test_a_horizon_never_passes_over_what_was_left_to_the_store(monkeypatch):
 def test_shards_that_were_gained_do_not_wait_for_a_deadline_far_away(monkeypatch):
     """What is held does not keep a node from reading: not at once, and not page by page."""
     monkeypatch.setattr(timers, "PAGE", 2)
-    bench = Bench()
-    bench.load(CHAIN)
-    bench.start("c-1", CHAIN)
-    bench.engine.drain()
-    (head,) = [turn.head for turn in bench.turns if turn.cell.key == "c-1"]
+    head = head_of_a_chain()
     rows = [replace(head, ref=ref, due_at=due) for ref, due in ((1, 10), (2, 20), (3, 30))]
     far = replace(head, ref=9, due_at=1_000_000)
     deadlines = Deadlines()

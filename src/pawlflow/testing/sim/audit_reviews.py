@@ -7,9 +7,9 @@ from pawlflow.model import budgets, reviews
 from pawlflow.model import events as ev
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.inputs import Approve, Reject, ResumeStep
-from pawlflow.model.reviews import ApprovalParts, approval_digest
+from pawlflow.model.reviews import NO_POLICY
 from pawlflow.testing.sim.audit import Audit, Line
-from pawlflow.testing.sim.audit_policies import on_agreed
+from pawlflow.testing.sim.audit_policies import bound_to, on_agreed
 
 
 def queue(line: Line) -> None:
@@ -68,10 +68,7 @@ def check_guards(audit: Audit, line: Line) -> None:
 
 def agrees(audit: Audit, gate: Line, line: Line) -> bool:
     """Is the approval bound to this very call?"""
-    plan = audit.step(line.step)
-    place = (plan.name, line.item, line.round)
-    digest = approval_digest(ApprovalParts(plan.target, line.params, *place, audit.plan.definition))
-    return (gate.granted or {}).get(audit.name(line)) == digest
+    return (gate.granted or {}).get(audit.name(line)) == bound_to(audit, line, NO_POLICY)
 
 
 def on_voided(audit: Audit, event: reviews.GateVoided) -> None:
