@@ -37,7 +37,8 @@ class Acts:
 
     async def act(self, key: str, incoming: Input, tenant: str | None = None) -> None:
         """Hand an input to an instance."""
-        await self.hand_in(requests.instance_cell(tenant or self.tenant, key), incoming)
+        whose = requests.whose(tenant, self.tenant)
+        await self.hand_in(requests.instance_cell(whose, key), incoming)
 
     async def hand_in(self, cell: CellId, incoming: Input) -> None:
         """Hand an input to a cell."""
@@ -55,13 +56,14 @@ class Acts:
         tenant: str | None = None,
     ) -> None:
         """Tell one instance; it is kept until a wait matches it."""
-        await self.act(id, requests.signal(event, data, tenant or self.tenant, by), tenant)
+        whose = requests.whose(tenant, self.tenant)
+        await self.act(id, requests.signal(event, data, whose, by), whose)
 
     async def emit(
         self, event: str, data: Any = None, *, by: str = "python", tenant: str | None = None
     ) -> None:
         """Tell everybody who waits for, or is started by, an event."""
-        whose = tenant or self.tenant
+        whose = requests.whose(tenant, self.tenant)
         await self.hand_in(requests.topic_cell(whose, event), requests.emit(event, data, whose, by))
 
     async def approve(
@@ -104,7 +106,7 @@ class Acts:
         tenant = more.pop("tenant", None)
         role, comment = more.pop("role", None), more.pop("comment", None)
         known(more)
-        whose = tenant or self.tenant
+        whose = requests.whose(tenant, self.tenant)
         made = requests.decide(
             verb,
             step,
@@ -137,7 +139,7 @@ class Acts:
         acting = more.pop("role", None) if verb == "cancel" else None
         known(more)
         said: Any = {"by": by, "comment": comment, "acting": acting}
-        made = requests.steer(verb, tenant or self.tenant, **said)
+        made = requests.steer(verb, requests.whose(tenant, self.tenant), **said)
         await self.act(key, made, tenant)
 
     async def pause_schedule(self, name: str, *, by: str = "python", **more: str | None) -> None:
@@ -152,7 +154,7 @@ class Acts:
         """Hand in what holds a schedule back, or lets it go on."""
         tenant, comment = more.pop("tenant", None), more.pop("comment", None)
         known(more)
-        whose = tenant or self.tenant
+        whose = requests.whose(tenant, self.tenant)
         made = requests.hold_schedule(verb, whose, by=by, comment=comment)
         await self.hand_in(requests.schedule_cell(whose, name), made)
 
@@ -160,7 +162,7 @@ class Acts:
         self, name: str, *, by: str = "python", tenant: str | None = None
     ) -> None:
         """A schedule that stands by itself is no more; a workflow's own goes with it."""
-        whose = tenant or self.tenant
+        whose = requests.whose(tenant, self.tenant)
         await self.hand_in(requests.registry_cell(whose), requests.withdraw_schedule(name, by))
 
     async def backfill(
@@ -174,8 +176,9 @@ class Acts:
     ) -> None:
         """Start what a schedule would have started between two times, unless it exists."""
         now = self.clock.now()
+        whose = requests.whose(tenant, self.tenant)
         made = requests.backfill(moment_of(first, now), moment_of(last, now), by)
-        await self.hand_in(requests.schedule_cell(tenant or self.tenant, name), made)
+        await self.hand_in(requests.schedule_cell(whose, name), made)
 
     async def retire_policy(
         self,
@@ -186,7 +189,7 @@ class Acts:
         tenant: str | None = None,
     ) -> None:
         """Let a policy no longer be in force; a higher version may be published."""
-        whose = tenant or self.tenant
+        whose = requests.whose(tenant, self.tenant)
         made = requests.retire_policy(name, whose, by, comment)
         await self.hand_in(requests.policies_cell(whose), made)
 
@@ -222,7 +225,7 @@ class Acts:
         tenant, comment = more.pop("tenant", None), more.pop("comment", None)
         acting = more.pop("role", None)
         known(more)
-        whose = tenant or self.tenant
+        whose = requests.whose(tenant, self.tenant)
         said: Any = {"by": by, "comment": comment, "acting": acting, **how}
         await self.act(place[0], requests.resume(verb, place[1], whose, **said), tenant)
 
@@ -233,7 +236,7 @@ class Acts:
         tenant, role = more.pop("tenant", None), more.pop("role", None)
         known(more)
         late = step if step.endswith(LATE) else f"{step}{LATE}"
-        whose = tenant or self.tenant
+        whose = requests.whose(tenant, self.tenant)
         made = requests.settle(late, whose, by=by, role=role, comment=comment)
         await self.act(id, made, tenant)
 

@@ -24,7 +24,7 @@ from pawlflow.model.ids import CellId, InstanceId, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.shedding import WAITING_MAX, letter, turned_away
 from pawlflow.store.memory import MemoryStore
-from pawlflow.store.poke import Pokes, poke
+from pawlflow.store.poke import Pokes
 from pawlflow.store.port import SHARDS, Mail, ShardHead, Store, StoreError, Taken
 from pawlflow.store.postgres_url import is_postgres, masked
 from pawlflow.store.sqlite import SqliteStore
@@ -168,9 +168,7 @@ def second_handle(store: Store) -> Store:
     """Another handle on the same store, for another thread."""
     if isinstance(store, MemoryStore):
         return MemoryStore(store.shared)
-    if isinstance(store, SqliteStore):
-        return SqliteStore(store.path)
-    return cast("NetworkStore", store).again()
+    return cast("NetworkStore | SqliteStore", store).again()
 
 
 def pokes_of(store: Store) -> Poked | None:
@@ -180,7 +178,7 @@ def pokes_of(store: Store) -> Poked | None:
     if not isinstance(store, SqliteStore):
         return None
     try:
-        return Pokes(store.path)
+        return Pokes(store.path, store.node)
     except StoreError as error:
         log.warning("%s", error)
         return None
@@ -308,9 +306,7 @@ def drive(engine: Engine, look: Callable[[], tuple[bool, int]]) -> bool:
 
 def owned_elsewhere(store: Store) -> bool:
     """Does another process own the store? If so, it is told that there is mail."""
-    if isinstance(store, NetworkStore):
-        return store.poke()
-    return isinstance(store, SqliteStore) and poke(store.path)
+    return isinstance(store, NetworkStore | SqliteStore) and store.poke()
 
 
 @contextmanager

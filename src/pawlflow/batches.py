@@ -79,8 +79,9 @@ def targets_of(store: Store, wanted: Filter, asked: Operation) -> list[Head]:
 def inputs_of(asked: Operation, where: str, targets: Sequence[Head], tenant: Tenant) -> list[Input]:
     """The request, and whom it is for, page by page; nothing happens before the last."""
     given = None if asked.given is requests.NOT_GIVEN else Payload.of(asked.given, tenant)
-    if asked.verb == "signal" and given is None:
-        given = Payload.of({}, tenant)
+    if asked.verb == "signal":
+        requests.event_name(asked.event)
+        given = Payload.of({}, tenant) if given is None else given
     words = requests.words(asked.comment, tenant)
     opening = OpenBatch(asked.verb, where, asked.by, words, asked.step, asked.event, given)
     return [opening, *pages_of(targets, tenant)]

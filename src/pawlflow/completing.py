@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from pawlflow import requests
 from pawlflow.acts import refusal
 from pawlflow.definition.plan import Plan
 from pawlflow.kernel.draft import Rejected
@@ -79,7 +80,7 @@ class Completing:
         A success with `result`, or a failure of the class `fail`. Durable when this returns. Name
         the `instance`, and it need not be looked for. Raises NotFound, Refused.
         """
-        whose, wanted = Tenant(tenant or self.tenant), key_in(key)
+        whose, wanted = requests.whose(tenant, self.tenant), key_in(key)
         said = Completion(
             result=result,
             fail=fail,

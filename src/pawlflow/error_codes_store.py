@@ -5,7 +5,7 @@ from typing import Final
 STORE_CODES: Final[dict[str, tuple[str, str]]] = {
     "node.store": (
         "Several nodes were asked for on a store that one process owns.",
-        "Use --db postgresql://..., or one process.",
+        "Use --db sqlite:///PATH or postgresql://..., or one process.",
     ),
     "store.batch": (
         "A commit does not fit together: a defect of Pawl. Nothing was written.",

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
+from pawlflow import requests
 from pawlflow.acts import Acts, refusal
 from pawlflow.alerts import Alerts
 from pawlflow.app import (
@@ -253,14 +254,14 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
         With `at` it is created now and starts then: `"+10m"`, a time, or a timedelta.
         """
         workflow = self.named(workflow)
-        whose = Tenant(tenant or self.tenant)
+        whose = requests.whose(tenant, self.tenant)
         key = self.key_for(whose, id)
         if is_built(workflow):
             plan = self.kept_plan(workflow, input, (whose, key))
             existing = plan is not None
             plan = plan or await self.built_plan(workflow, input)
         else:
-            plan, existing = await self.plan_for(workflow), False
+            plan, existing = await self.plan_for(workflow, whose), False
         order = await self.order_of(plan, whose, by, at, existing=existing)
         start = start_of(order, key, input, fresh=id is None)
         outcome = await start.hand_in(self.driver)
@@ -298,12 +299,12 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
         at: Moment | None = None,
     ) -> AsyncIterator[Started]:
         """The same, each answer as it comes: for more starts than anybody wants to keep."""
-        whose, workflow = Tenant(tenant or self.tenant), self.named(workflow)
+        whose, workflow = requests.whose(tenant, self.tenant), self.named(workflow)
         if is_built(workflow):
             begin = partial(self.start, workflow, tenant=tenant, by=by, at=at)
             answers = start_each(self, whose, begin, inputs)
         else:
-            plan = await self.plan_for(workflow)
+            plan = await self.plan_for(workflow, whose)
             answers = start_all(self, await self.order_of(plan, whose, by, at), inputs)
         async for started in answers:
             yield started
@@ -312,15 +313,16 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
         self, plan: Plan, tenant: Tenant, by: str, at: Moment | None, *, existing: bool = False
     ) -> Order:
         """What starts of a plan have in common. Raises NoExecutor, unless it runs already."""
-        if not existing and plan.definition not in self.carried:
-            self.refuse_orphans(plan)
+        owner = self.owner_of(plan.workflow, tenant)
+        if not existing and (owner, plan.definition) not in self.carried:
+            self.refuse_orphans(plan, owner)
         if tenant != self.tenant:
-            await self.lend_children(plan, tenant)
+            await self.lend_children(plan, tenant, owner)
         return Order(plan, tenant, by, None if at is None else moment_of(at, self.clock.now()))
 
     def run(self, id: str, tenant: str | None = None) -> Run:
         """A run that was started before."""
-        whose = Tenant(tenant or self.tenant)
+        whose = requests.whose(tenant, self.tenant)
         key = InstanceId(id)
         if not self.reader.load([(whose, key)]):
             raise gone(self.reader, whose, key)
@@ -342,7 +344,7 @@ class Hosted(Library, Endpoints, Acts, Completing, Operations, Awaiting):
 
     def alerts(self, tenant: str | None = None) -> Sequence[dict[str, Any]]:
         """Effects that nobody here can carry out though instances wait for them, since when."""
-        return self.watched.told(Tenant(tenant or self.tenant))
+        return self.watched.told(requests.whose(tenant, self.tenant))
 
     def definition_of(self, cell: CellId) -> bytes:
         """The definition that an instance runs under, as it is kept."""

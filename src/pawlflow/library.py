@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from inspect import getclosurevars
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +12,7 @@ from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
 from pawlflow import requests
 from pawlflow.acts import Door, refusal
-from pawlflow.children import published_plan, with_children
+from pawlflow.children import orphans_of, published_plan, steps_of, unknown_to, with_children
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.plan import Plan, plan_of
 from pawlflow.definition.shape import Policy, Schedule, Workflow
@@ -30,11 +31,7 @@ from pawlflow.trouble import NoExecutor, NotFound, PawlError
 
 F = TypeVar("F", bound=Callable[..., Any])
 log = logging.getLogger("pawl.effects")
-SAME: Final = (
-    "definition.same",
-    "schedule.same",
-    "policy.same",
-)  # published before, and nothing changed
+SAME: Final = ("definition.same", "schedule.same", "policy.same")  # published before, as it is
 
 
 class Runnable(Protocol):
@@ -60,7 +57,7 @@ class Library:
     runner: Runner
 
     def __init__(self, tenant: str, by: str) -> None:
-        self.tenant = Tenant(tenant)
+        self.tenant = requests.tenant_name(tenant)
         self.by = by  # who publishes and starts, if nobody else is named
         self.store: Store | None = None  # as long as the engine runs
         self.registry = Registry()
@@ -70,7 +67,7 @@ class Library:
         self.unscheduled: list[Schedule] = []
         self.unruled: list[Policy] = []
         self.publishing: asyncio.Future[None] | None = None
-        self.carried: set[Digest] = set()  # definitions whose every effect has an executor
+        self.carried: set[tuple[Tenant, Digest]] = set()  # whose every effect has an executor
         self.lent: set[tuple[Tenant, Digest]] = set()  # whose children other tenants know
 
     def load(self, *paths: str | Path) -> list[str]:
@@ -230,8 +227,10 @@ class Library:
                 why = f"{outcome.detail}: {cause_of(outcome.code)} [{outcome.code}]"
                 raise refusal(Rejected(outcome.code, why))
 
-    async def plan_for(self, workflow: "str | Workflow | Runnable") -> Plan:
-        """The plan of a workflow that was loaded, or that the store knows."""
+    async def plan_for(
+        self, workflow: "str | Workflow | Runnable", tenant: Tenant | None = None
+    ) -> Plan:
+        """The plan of a workflow that was loaded, or that was published here or by the tenant."""
         if not isinstance(workflow, str):
             refuse_unless_runnable(workflow)
             made = workflow if isinstance(workflow, Workflow) else workflow.workflow
@@ -242,7 +241,7 @@ class Library:
             self.publish_soon()
         if self.publishing is not None:
             await asyncio.shield(self.publishing)
-        found = self.known_plan(workflow)
+        found = self.known_plan(workflow, self.owner_of(workflow, tenant or self.tenant))
         if found is not None:
             return found
         names = ", ".join(sorted(self.workflows)) or "none"
@@ -282,18 +281,36 @@ class Library:
             raise refusal(outcome)
         return plan
 
-    def known_plan(self, name: str) -> Plan | None:
-        """The plan of a workflow that was loaded, or that the store knows."""
+    def owner_of(self, name: str, tenant: Tenant) -> Tenant:
+        """Whose workflow a name means when a tenant starts it: the engine's, or else their own."""
+        ours = tenant == self.tenant or self.known_plan(name, self.tenant) is not None
+        return self.tenant if ours else tenant
+
+    def known_plan(self, name: str, owner: Tenant) -> Plan | None:
+        """The plan of a workflow, or of a child of one: loaded, or published.
+
+        What belongs to another tenant than the engine's is looked for there first.
+        """
+        theirs = None if owner == self.tenant else published_plan(self.reader, owner, name)
+        if theirs is not None:
+            return theirs
         if name in self.workflows:
             return self.workflows[name][1]
         return published_plan(self.reader, self.tenant, name)
 
-    async def lend_children(self, plan: Plan, tenant: Tenant) -> None:
-        """Let another tenant's registry know the children of a workflow that was loaded here."""
+    async def lend_children(self, plan: Plan, tenant: Tenant, owner: Tenant) -> None:
+        """Let another tenant's registry know the children that are known here.
+
+        What they have under that name is left to them, unless a workflow that is loaded here
+        brings a child that is loaded here.
+        """
         if (tenant, plan.definition) in self.lent:
             return
-        wanted = [each.workflow for each in with_children(plan, self.known_plan)[1:]]
-        known = [self.workflows[name][0] for name in wanted if name in self.workflows]
+        wanted = with_children(plan, partial(self.known_plan, owner=owner))[1:]
+        loaded = self.workflows if owner == self.tenant else {}
+        known = [loaded[each.workflow][0] for each in wanted if each.workflow in loaded]
+        rest = [each for each in wanted if each.workflow not in loaded]
+        known += unknown_to(self.reader, tenant, rest)
         cell = requests.registry_cell(tenant)
         for workflow in known:
             outcome = await self.driver.submit(cell, requests.publish(workflow, tenant, self.by))
@@ -301,22 +318,13 @@ class Library:
                 raise refusal(outcome)
         self.lent.add((tenant, plan.definition))
 
-    def refuse_orphans(self, plan: Plan) -> None:
+    def refuse_orphans(self, plan: Plan, owner: Tenant) -> None:
         """Name the effects that nobody could carry out, before anything starts."""
-        steps = [step for each in with_children(plan, self.known_plan) for step in each.steps]
-        missing = [
-            each.target
-            for each in steps
-            if each.attempted and not self.registry.knows(each.target, by_agent=each.by_agent)
-        ]
-        missing += [
-            each.undo.target
-            for each in steps
-            if each.undo and not self.registry.knows(each.undo.target, by_agent=each.undo.by_agent)
-        ]
+        steps = steps_of(plan, partial(self.known_plan, owner=owner))
+        missing = orphans_of(steps, self.registry.knows)
         if missing:
-            raise NoExecutor(plan.workflow, sorted(set(missing)))
-        self.carried.add(plan.definition)
+            raise NoExecutor(plan.workflow, missing)
+        self.carried.add((owner, plan.definition))
 
 
 def built(flow: Flow[..., Any], value: Any) -> Traced:

@@ -17,13 +17,12 @@ from pawlflow.engine.actions import Notify, Reply, Stopped
 from pawlflow.engine.drivers import Engine
 from pawlflow.engine.node import Share, share_of
 from pawlflow.engine.places import shard_of, shard_of_address
-from pawlflow.engine.shard import Shards
+from pawlflow.engine.shard import Limits, Shards
 from pawlflow.hosting import Hosted
 from pawlflow.model.ids import CellId, InstanceId, Tenant
 from pawlflow.readmodels import ReadModelWorker
 from pawlflow.retaining import gone
 from pawlflow.runs import NOTHING, Closed
-from pawlflow.starts import key_for
 from pawlflow.store.port import SHARDS, Address, Mail, ShardHead, StoreError
 from pawlflow.store.sharing import Membership, SharedStore, View
 from pawlflow.trouble import PawlError
@@ -34,13 +33,15 @@ FOLLOW_S: Final = 0.2  # after a commit the rows of SQL views are looked after
 LOOK_SELDOM_S: Final = 10.0  # and that often if nothing happens: commits of others are theirs
 STUCK_S: Final = 10.0  # a loop that does not answer for so long is no engine any more
 DRAWN_MAX: Final = 1_000  # ids tried for one that is this node's own
+STEPPING_S: Final = 0.03  # of one tenant alone for a commit: a node has its loop for itself
 
 
 class Node(Hosted):
     """An engine among others on one store."""
 
     def __init__(self, url: str, *, read_models: bool = False, **options: Any) -> None:
-        super().__init__(url, **{"driver": "thread"} | options)
+        own: dict[str, Any] = {"driver": "thread", "limits": Limits(stepping_s=STEPPING_S)}
+        super().__init__(url, **own | options)
         self.rows = ReadModelWorker(url, lambda: self.held, every_s=LOOK_SELDOM_S)
         self.shows_rows = read_models
         self.looking: asyncio.TimerHandle | None = None
@@ -58,7 +59,7 @@ class Node(Hosted):
     def new_engine(self) -> Engine:
         """An engine without a shard yet. Raises StoreError if the store cannot be shared."""
         if not isinstance(self.store, SharedStore):
-            message = f"{self.url} is one process's own: several nodes need postgresql://"
+            message = f"{self.url} is one process's own: nodes share a file, or postgresql://"
             raise StoreError("node.store", message)
         return engine_on(self.store, self, clock=self.clock, limits=self.limits, heads=())
 
@@ -79,6 +80,7 @@ class Node(Hosted):
         driver.engine.forward = self.elsewhere.take
         driver.engine.mailed = self.poke_others
         self.membership = await driver.ask(lambda: self.shared.join(told))
+        self.membership.look()  # what it saw before, nobody heard
         await self.settled.wait()
         if self.shows_rows:
             await asyncio.to_thread(self.rows.start)
@@ -147,7 +149,7 @@ class Node(Hosted):
         share = share_of(view, self.held)
         if share.lost:
             self.let_go(share.lost, "another node has taken them over")
-        if share.release or share.take:
+        if share.lost or share.release or share.take:
             self.moving = True
             self.move = asyncio.ensure_future(self.move_shards(share))
         else:
@@ -159,7 +161,8 @@ class Node(Hosted):
         try:
             if share.release:
                 self.let_go(share.release, "other nodes have come")
-                await self.driver.ask(lambda: self.shared.release(share.release))
+            if given := share.lost + share.release:  # what is lost, it must not say to have
+                await self.driver.ask(lambda: self.shared.release(given))
                 self.membership.tell()
             if share.take:
                 self.gain(await self.driver.ask(lambda: self.shared.claim(share.take)))
@@ -219,10 +222,10 @@ class Node(Hosted):
         """A new id is one of this node's own shards: it needs no mail."""
         key = super().key_for(tenant, given)
         if given is None and self.core.heads:
-            for _ in range(DRAWN_MAX):
+            for number in range(DRAWN_MAX):
                 if shard_of_address((tenant, key)) in self.core.heads:
                     break
-                key = key_for(self.clock, tenant, None)
+                key = InstanceId(f"{key[:-4]}{number:04x}")  # its other digits are chance enough
         return key
 
     async def closed(self, address: Address, seconds: float | None) -> Closed:

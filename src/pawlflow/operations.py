@@ -57,7 +57,7 @@ class Operations:
 
         Raises PawlError for a filter that cannot be used.
         """
-        whose, now = Tenant(tenant or self.tenant), self.clock.now()
+        whose, now = requests.whose(tenant, self.tenant), self.clock.now()
         states, texts = many(state), many(where)
         wanted = filter_of(self.reader, whose, texts, now=now, states=states, workflow=workflow)
         wanted = replace(wanted, limit=limit)
@@ -87,7 +87,7 @@ class Operations:
         every escalated step, or of the one named `step`. Gives what `pawl batches show --json`
         gives. Leaving early stops nothing: the batch is in the journal.
         """
-        whose, now, texts = Tenant(tenant or self.tenant), self.clock.now(), many(where)
+        whose, now, texts = requests.whose(tenant, self.tenant), self.clock.now(), many(where)
         about = {"comment": comment, "step": step, "event": event, "given": data}
         asked = batches.Operation(verb=verb, by=by, **about)
         wanted = filter_of(self.reader, whose, texts, now=now)

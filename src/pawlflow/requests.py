@@ -68,19 +68,28 @@ def instance_cell(tenant: str, key: object) -> CellId:
     return CellId(Tenant(tenant), WorkflowName(""), InstanceId(key))
 
 
-def tenant_name(tenant: str) -> Tenant:
+def tenant_name(tenant: object) -> Tenant:
     """A tenant that was named from outside. Raises BadRequestError."""
-    if not 0 < len(tenant) <= TENANT_MAX or not tenant.isprintable():
-        message = f"{tenant[:TENANT_MAX]!r} is no tenant: 1 to {TENANT_MAX} printable characters"
-        raise BadRequestError("tenant.bad", message)
+    form = f"1 to {TENANT_MAX} printable characters, and no space at its ends"
+    if not isinstance(tenant, str):
+        raise BadRequestError("tenant.bad", f"{tenant!r} is no tenant: a text of {form}")
+    # Commands say it in a header, and no header can carry a space at its ends.
+    if not 0 < len(tenant) <= TENANT_MAX or not tenant.isprintable() or tenant != tenant.strip():
+        raise BadRequestError("tenant.bad", f"{tenant[:TENANT_MAX]!r} is no tenant: {form}")
     return Tenant(tenant)
 
 
-def event_name(event: str) -> str:
+def whose(named: str | None, own: Tenant) -> Tenant:
+    """The tenant that is meant; without a name, the engine's own. Raises BadRequestError."""
+    return own if named is None or named == "" else tenant_name(named)
+
+
+def event_name(event: object) -> str:
     """An event has a name like an effect has. Raises BadRequestError."""
-    if not EFFECT_NAME.match(event):
-        message = f"{event!r} is no event: a letter, then letters, digits, . _ / or -"
-        raise BadRequestError("event.name", message)
+    if not isinstance(event, str) or not EFFECT_NAME.match(event):
+        form = "a small letter, then letters, digits, . _ / or -"
+        wanted = form if isinstance(event, str) else f"a text: {form}"
+        raise BadRequestError("event.name", f"{event!r} is no event: {wanted}")
     return event
 
 
@@ -165,13 +174,14 @@ def backfill(first: TimeMs, last: TimeMs, by: str) -> BackfillSchedule:
 
 
 def emit(event: str, data: Any, tenant: str, by: str) -> EmitEvent:
-    """Tell everybody who waits for, or is started by, an event."""
+    """Tell everybody who waits for, or is started by, an event. Raises BadRequestError."""
+    event_name(event)
     return EmitEvent(Payload.of(data, Tenant(tenant)), by, "")
 
 
 def signal(event: str, data: Any, tenant: str, by: str) -> Signal:
-    """Tell one instance."""
-    return Signal(event, Payload.of(data, Tenant(tenant)), by)
+    """Tell one instance. Raises BadRequestError."""
+    return Signal(event_name(event), Payload.of(data, Tenant(tenant)), by)
 
 
 def decide(  # noqa: PLR0913  # what a human decision consists of

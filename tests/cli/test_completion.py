@@ -124,6 +124,46 @@ spec: {schedule: "0 3 * * *", workflow: release}
 """
 
 
+RULES = """\
+apiVersion: pawl.dev/v1
+kind: Policy
+metadata: {{name: {name}, version: {version}}}
+spec:
+  cedar: '@id("{name}-{version}") permit(principal, action, resource);'
+"""
+
+
+POLICIES = [
+    ("pawl policy show ", ["money", "people", "release"]),
+    ("pawl policy show r", ["release"]),
+    ("pawl policy show money ", []),
+    ("pawl policy retire ", ["people", "release"]),
+    ("pawl policy retire m", []),
+    ("pawl policy retire pe", ["people"]),
+    ("pawl --tenant nobody policy show ", []),
+    ("pawl --db sqlite:///none.db policy show ", []),
+    ("pawl --db sqlite:///broken.db policy show ", []),
+]
+
+
+def test_policies_are_offered(scripts, shop):
+    """To be shown any, to be retired those in force; one that was retired may be in force again."""
+    (shop.folder / "broken.db").write_bytes(b"no database at all" * 100)
+    acts = [("money", 1), ("people", 1), ("release", 1), "money", "people", ("people", 2)]
+    for act in acts:
+        if isinstance(act, str):
+            assert shop.pawl("policy", "retire", act, "--by", "ann").exit_code == 0
+            continue
+        text = RULES.format(name=act[0], version=act[1])
+        (shop.folder / "rules.yaml").write_text(text)
+        assert shop.pawl("apply", "-f", "rules.yaml").exit_code == 0
+    before = (shop.folder / "pawl.db").read_bytes()
+
+    for line, offered in POLICIES:
+        assert (line, sorted(bash(scripts, shop.folder, line))) == (line, offered)
+    assert (shop.folder / "pawl.db").read_bytes() == before
+
+
 def test_every_verb_and_option_is_offered(scripts, tmp_path):
     """The script knows what the verbs themselves say."""
     assert set(bash(scripts, tmp_path, "pawl ")) == set(VERBS)
@@ -155,17 +195,20 @@ def test_asking_leaves_the_store_as_it_was(scripts, shop):
     assert not (shop.folder.parent / ".pawl").exists()
 
 
-def test_an_answer_needs_few_imports(scripts, shop):
+@pytest.mark.parametrize(
+    ("words", "offered"), [(["show", "r"], ["r-1"]), (["policy", "show", ""], [])]
+)
+def test_an_answer_needs_few_imports(scripts, shop, words, offered):
     """A person waits for a tab: neither the engine, nor YAML, nor the verbs are imported."""
     table = json.dumps(table_of(main))
     code = (
-        "import sys\nsys.argv = ['pawl', '__complete', 'fish', 'show', 'r']\n"
+        f"import sys\nsys.argv = ['pawl', '__complete', 'fish', *{words}]\n"
         "from pawlflow.cli.main import entry\nentry()\n"
         "heavy = {'yaml', 'msgspec', 'rich', 'jsonschema_rs', 'asyncio', 'pawlflow.app'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = run([sys.executable, "-c", code], shop.folder, _PAWL_TABLE=table)
-    assert done.stdout.splitlines() == ["r-1", "[]"]
+    assert done.stdout.splitlines() == [*offered, "[]"]
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")

@@ -45,6 +45,15 @@ def marked(text: str) -> tuple[str, int, int]:
     return before + after, before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
+def all_marked(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The text without its marks, and the line and column behind each of them."""
+    found = []
+    while MARK in text:
+        text, line, column = marked(text)
+        found.append((line, column))
+    return text, found
+
+
 def errors(text: str | bytes):
     """The errors of a file."""
     return [found for found in load_workflows(text, "f.yaml")[1] if found.severity == "error"]

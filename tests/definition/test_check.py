@@ -3,7 +3,20 @@
 from pathlib import Path
 
 import pytest
-from check_kit import HEAD, A, B, assert_one, cases, errors, loaded, marked, spec, step, steps
+from check_kit import (
+    HEAD,
+    A,
+    B,
+    all_marked,
+    assert_one,
+    cases,
+    errors,
+    loaded,
+    marked,
+    spec,
+    step,
+    steps,
+)
 
 from pawlflow.definition.load import load_text, load_workflows
 from pawlflow.definition.read import read_yaml
@@ -205,6 +218,31 @@ def test_a_sequence_with_a_nameless_step_is_refused_once():
     assert codes(text) == [(7, "field.missing")]
 
 
+COMPENSATIONS = [
+    ("§nope: 1, step: §b, action: x, agent: r", ["field.unknown", "step.unknown"]),
+    ("step: §b, action: x, agent: r, §nope: 1", ["step.unknown", "field.unknown"]),
+    ("step: §b, action: §1, agent: r", ["step.unknown", "field.type"]),
+    ("§nope: 1, step: a, action: x, agent: r}, {step: §a, action: x, agent: r",
+     ["field.unknown", "step.duplicate"]),
+    ("§nope: 1, step: a, action: x, agent: r}, {§nope: 1, step: §b, action: x, agent: r",
+     ["field.unknown", "field.unknown", "step.unknown"]),
+]  # fmt: skip
+
+
+@pytest.mark.req("R66")
+@pytest.mark.parametrize(("entries", "codes"), COMPENSATIONS)
+def test_a_mistake_in_a_compensation_does_not_hide_the_next(entries, codes):
+    """Its step is looked at whatever else is wrong; nor is the step taken for one without undo."""
+    text = spec(f"failurePolicy: compensate\nsteps: [{A}]\ncompensation: [{{{entries}}}]")
+    text, places = all_marked(text)
+    found = load_workflows(text, "f.yaml")[1]
+    wrong = [each for each in found if each.severity == "error"]
+    assert [(each.line, each.column) for each in wrong] == places
+    assert [each.code for each in wrong] == codes
+    undone = "step: a" in entries
+    assert ("lint.undo" in [each.code for each in found]) is not undone
+
+
 def test_compensation_becomes_undo():
     """Spec 003's spelling is an agent's undo."""
     flow = loaded(spec(f"steps: [{A}]\ncompensation: [{{step: a, action: Take back, agent: r}}]"))
@@ -296,7 +334,8 @@ def test_kinds_of_later_versions_are_accepted(kind):
     found = load_workflows(plain, "f")[1]
     assert [(f.line, f.column, f.code) for f in found] == [(line, column, "kind.later")]
     assert [d.kind for d in load_text(plain, "f")] == [kind]
-    assert codes(plain.replace("name: X y", "nmae: x")) == [
+    assert codes(plain.replace("name: X y", "nmae: x")) == [(3, "field.unknown")]
+    assert codes(plain.replace("name: X y", "zzz: x")) == [
         (3, "field.missing"),
         (3, "field.unknown"),
     ]

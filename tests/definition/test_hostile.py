@@ -82,6 +82,14 @@ def test_json_pairs_of_escapes_are_one_character():
     assert plain(node) == {"a": "\U0001f600!"}
 
 
+def test_a_backslash_that_is_escaped_begins_no_pair():
+    """What follows it is half of a pair, and refused; after an escaped one there may be a pair."""
+    found = errors('{"a": "\\\\ud83d\\ude00"}')
+    assert [(f.code, f.line) for f in found] == [("yaml.syntax", 1)]
+    (node,) = read_yaml('{"a": "\\\\\\ud83d\\ude00"}', "x.json", Report())
+    assert plain(node) == {"a": "\\\U0001f600"}
+
+
 def test_an_escape_that_is_no_character_is_refused():
     """Half of a pair is none; the hint says what is."""
     found = errors('a: "\\ud83d"')
@@ -145,7 +153,7 @@ def test_limits_are_arguments():
 def test_mistakes_of_reading_do_not_hide_the_rest():
     """After a duplicate key the file is still checked; after an alias it would be guesswork."""
     found = errors(steps("{name: a, name: b, runn: e.x}"))
-    assert [f.code for f in found] == ["step.kind", "yaml.duplicate_key", "field.unknown"]
+    assert [f.code for f in found] == ["yaml.duplicate_key", "field.unknown"]
     assert [f.code for f in errors(steps("{<<: *base, runn: e.x}"))] == ["yaml.merge", "yaml.alias"]
 
 

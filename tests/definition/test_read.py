@@ -1,9 +1,12 @@
 """Reading: values by YAML 1.2, and the exact place of each."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pawlflow.definition.read import Node, plain, read_yaml
 from pawlflow.definition.report import Report
+from pawlflow.definition.source import spelling
 
 
 def read(text) -> Node:
@@ -110,7 +113,15 @@ def test_a_missing_value_stands_after_its_colon():
         ('x: "on\n   two X"\n', "X", 2, 8),
         ("x: |\n  a\n\n  b\n", "\n\n", 2, 4),
         ("x: |\n  a\n\n  b\n", "\nb", 2, 4),
-        ('x: "a\\u00e9\n   X"\n', "X", 1, 4),  # an escape in a folded text: its start
+        ('x: "a\\u00e9\n   X"\n', "X", 2, 4),
+        ('x: "on \\\n   two X"\n', "X", 2, 8),
+        ('x: "on \\\r\n   \\  two X"\r\n', "X", 2, 11),
+        ('x: "on\\\n\n \t\n   two X"\n', "X", 4, 8),
+        ('x: "\\ud83d\\ude00 on  \n\n  two\\\n  \\"X\\""\n', "X", 4, 5),
+        ('x: "\\ud83d\\ude00\\uD83D\\uDE00 X"', "X", 1, 30),
+        ('"\\ud83d\\ude00": 1\nx: "\\\\\\\\ \\ud83d\\ude00X"', "X", 2, 22),
+        ('{"\\ud83d\\ude00": "\\ud83d\\ude00", "x": "X"}', "X", 1, 40),
+        ("x: 'a\n   \"X'\n", "X", 2, 5),
     ],
 )
 def test_a_character_inside_a_text_has_its_place(text, letter, line, column):
@@ -134,6 +145,44 @@ def test_the_end_of_a_text_has_a_place_too(text, line, column):
     """An expression that stops too early is wrong just behind its last character."""
     node = read(text).value["x"]
     assert place(node.place_at(len(node.value.rstrip("\n")))) == (line, column)
+
+
+def test_a_finding_behind_two_escapes_of_json_has_its_column():
+    """A character beyond U+FFFF is twelve in the file, and is read as one escape of ten."""
+    node = read('{"\\ud83d\\ude00": {"\\ud83d\\ude00": 1, "b": 2},\n "c": 3, "\\uD83D\\uDE00!": 4}')
+    inner = node.value["😀"]
+    assert place(node.place_of("😀")) == (1, 2)
+    assert place(inner.place) == (1, 18)
+    assert place(inner.place_of("b")) == (1, 38)
+    assert place(node.place_of("c")) == (2, 2)
+    assert place(node.value["😀!"].place) == (2, 27)
+
+
+PLAIN = "ab'#:é😀"
+SPACES = (" ", "\t", "\n", "\r", "\r\n", "\n\n", "\\\n", "\\\r\n")
+ESCAPES = ("\\ ", "\\t", "\\n", '\\"', "\\\\", "\\x41", "\\u00e9", "\\U0001F600", "\\ud83d\\ude00")
+
+
+@given(st.lists(st.sampled_from([*PLAIN, *SPACES, *ESCAPES]), max_size=12))
+def test_every_character_of_a_text_in_double_quotes_has_its_place(parts):
+    """However its lines are folded, joined and escaped: libyaml says what they mean."""
+    written = "".join(parts).replace("\n", "\n ")
+    node = read(f'- "{written}"').value[0]
+
+    where = spelling(node.source.text[node.start : node.end], node.value)
+
+    assert len(where) == (len(node.value) + 1 if node.value else 0)
+    assert where == sorted(where)
+    raw = node.source.text[node.start : node.end]
+    for at, character in zip(where, node.value, strict=False):
+        wanted = "\\" + (character if character in PLAIN else " \t\r\n")
+        assert raw[at] in wanted
+
+
+@pytest.mark.parametrize("raw", ["a\nb", "a\n"])
+def test_a_text_that_is_not_what_is_written_is_told_as_far_as_it_agrees(raw):
+    """Nothing is guessed about what comes behind."""
+    assert spelling(raw, "a c") == [0, 1]
 
 
 def test_an_offset_beyond_the_text_falls_back_to_its_start():

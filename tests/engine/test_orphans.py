@@ -5,6 +5,7 @@ import pytest
 from pawlflow import requests
 from pawlflow.engine.actions import Accepted
 from pawlflow.kernel.draft import Rejected
+from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import Tenant
 from pawlflow.model.inputs import CancelInstance, Receipt
 from pawlflow.model.journal import Disposition
@@ -195,6 +196,30 @@ def test_a_late_success_of_a_skipped_step_is_asked_about_while_the_rest_runs(ben
     assert reviews(bench) == [("charge/late", "effect.orphaned")]  # closed, and still to be settled
     said = {"by": "ann", "role": None, "comment": "it may stand"}
     bench.ask(cell, requests.settle("charge/late", "default", **said))
+    assert reviews(bench) == []
+    assert is_proven(bench)
+
+
+@pytest.mark.req("R34", "R117", "R186")
+@pytest.mark.parametrize("settled", [False, True], ids=["open", "settled"])
+def test_nobody_is_asked_any_more_once_a_late_success_is_undone(bench, settled):
+    """It became known before it came to that: asked about at first, then undone by itself."""
+    cell, charge, mail = begun(
+        bench, SKIPS.replace("timeout: 1h", "timeout: 1h\n  failurePolicy: compensate")
+    )
+    bench.clock.time += 2_000
+    bench.engine.drain()
+    bench.ask(cell, success(charge))
+    assert reviews(bench) == [("charge/late", "effect.orphaned")]
+    if settled:
+        said = {"by": "ann", "role": None, "comment": "it may stand"}
+        bench.ask(cell, requests.settle("charge/late", "default", **said))
+
+    failure = failure_of("terminal", "mail.failed", "no such address", tenant=Tenant("default"))
+    bench.ask(cell, Receipt(mail.key, 1, "failed", failure=failure))
+
+    undo = next(call for call in bench.calls() if call.direction == "undo")
+    assert (undo.step, undo.params.value["result"]) == ("charge", {"id": "ch-1"})
     assert reviews(bench) == []
     assert is_proven(bench)
 

@@ -100,6 +100,8 @@ def random_step(random: Random, i: int, before: list[Step]) -> Step:
         fields["show"] = random.choice([None, {"n": "${ input.n }"}, "${ input.n + {} }"])
     if kind in ("run", "agent", "workflow"):
         fields |= random_attempts(random)
+    elif random.random() < 0.4:
+        fields["undo"], fields["undo_on_failure"] = random_undo(random), random.random() < 0.5
     if kind == "emit":
         fields["params"] = random.choice([None, {"n": "${ input.n }"}, {"bad": "${ input.n / 0 }"}])
     when = [None, None, None, "input.n == 1", "input.missing", "'text'"]
@@ -150,13 +152,7 @@ def random_attempts(random: Random) -> dict[str, Any]:
         max_retries=random.randint(0, 2),
         backoff=random.choice(["constant", "linear", "exponential"]),  # type: ignore[arg-type]
     )
-    undo = Undo(
-        kind="run",
-        target="x.undo",
-        params=random.choice([None, {"r": "${ result.n }"}, {"bad": "${ result.n / 0 }"}]),
-        retry=random.choice([None, Retry(max_retries=1)]),
-        timeout_ms=random.choice([None, 4_000]),  # type: ignore[arg-type]
-    )
+    undo = random_undo(random)
     return {
         "params": random.choice([None, {"n": "${ input.n }"}, {"bad": "${ input.n / 0 }"}]),
         "timeout_ms": random.choice([None, 3_000]),
@@ -167,6 +163,17 @@ def random_attempts(random: Random) -> dict[str, Any]:
         "mutates": random.random() < 0.85,
         "cost": random.choice(COSTS),
     }
+
+
+def random_undo(random: Random) -> Undo:
+    """A way back, that may not be found."""
+    return Undo(
+        kind="run",
+        target="x.undo",
+        params=random.choice([None, {"r": "${ result.n }"}, {"bad": "${ result.n / 0 }"}]),
+        retry=random.choice([None, Retry(max_retries=1)]),
+        timeout_ms=random.choice([None, 4_000]),  # type: ignore[arg-type]
+    )
 
 
 def random_input(random: Random, live: Live) -> Stepped | Rejected:

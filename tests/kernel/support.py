@@ -9,7 +9,7 @@ from pawlflow.definition.plan import compile_plan
 from pawlflow.definition.shape import Workflow
 from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.replay import apply_turn, fold, read_turn
-from pawlflow.kernel.step import RULES, Stepped, new_cell, step
+from pawlflow.kernel.step import Stepped, new_cell, step
 from pawlflow.kernel.summary import instance_state
 from pawlflow.model.events import Event
 from pawlflow.model.failure import Failure, failure_of
@@ -53,7 +53,7 @@ class Live:
         definition: Workflow | str,
         key: str = "i-1",
         tenant: Tenant = TENANT,
-        rules: int = RULES,
+        rules: int = 0,  # those of its plan
     ) -> None:
         shape = workflow(definition) if isinstance(definition, str) else definition
         self.plan = compile_plan(shape)

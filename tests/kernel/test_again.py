@@ -45,7 +45,10 @@ def agreeing(random: Random) -> Workflow:
             revise=tuple(random.sample(sent_back, min(len(sent_back), random.randint(0, 2)))),
         )
         edges = tuple(Edge(step=step.name) for step in steps)
-        steps.append(Step(name=f"gate{i}", kind="approval", gate=gate, depends_on=edges))
+        gated = Step(name=f"gate{i}", kind="approval", gate=gate, depends_on=edges)
+        undo = random.choice([None, Undo(kind="run", target="x.undo")])
+        unsure = undo is not None and random.random() < 0.5
+        steps.append(msgspec.structs.replace(gated, undo=undo, undo_on_failure=unsure))
         steps.append(guarded(random, i, steps))
     return msgspec.structs.replace(
         base,

@@ -1,6 +1,5 @@
 """Golden journals: what was once journalled verifies for ever."""
 
-from functools import partial
 from typing import get_args
 
 import pytest
@@ -33,12 +32,10 @@ from pawlflow.projections.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.testing.journals import tell_file, verify_file
-from pawlflow.testing.runner import run_scenario
+from pawlflow.testing.journals import tell_file
 from tests.golden_kit import FOLDER
-from tests.kernel.plain_host import PlainHost
+from tests.kernel.golden_runs import check_bytes, check_run
 from tests.kernel.support import Live, payload, workflow
-from tests.scenarios import scenario_named
 
 SHOWN = [
     "a-cancel-under-compensate-undoes-and-ends-cancelled",
@@ -72,23 +69,15 @@ ORDERS = CellId(Tenant("acme"), WorkflowName("orders"), InstanceId("o-1"))
 @pytest.mark.parametrize("name", [*SHOWN, "two-tenants-in-one-frame"])
 def test_a_golden_journal_verifies_from_its_bytes_alone(name):
     """Chains, roots and addresses hold, and every turn is decided again to the same bytes."""
-    path = FOLDER / "journals" / f"{name}.journal"
-    data = path.read_bytes()
-
-    verdict = verify_file(data)
-
-    assert verdict.difference is None
-    assert verdict.turns > 0
-    assert "\n".join(tell_file(data)) + "\n" == path.with_suffix(".txt").read_text()
+    data = check_bytes(name)
+    told = (FOLDER / "journals" / f"{name}.txt").read_text()
+    assert "\n".join(tell_file(data)) + "\n" == told
 
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_run_still_gives_its_golden_journal(name, golden):
     """A change of behaviour must be guarded by `rules`; then this journal stays as it is."""
-    data = run_scenario(scenario_named(name), host=partial(PlainHost, rules=1)).journal
-
-    golden(f"journals/{name}.journal", data)
-    golden(f"journals/{name}.txt", ("\n".join(tell_file(data)) + "\n").encode())
+    check_run(name, golden, rules=1)
 
 
 def test_every_event_and_input_is_in_a_golden_journal():

@@ -1,21 +1,15 @@
 """Golden journals of items and children, since rules 2."""
 
-from functools import partial
-
 import pytest
 
 from pawlflow.kernel.fans import LOOKS_MAX
 from pawlflow.kernel.step import Stepped
 from pawlflow.model.inputs import CancelInstance, Receipt, Tick
 from pawlflow.projections.journal_file import read_journal
-from pawlflow.testing.journals import tell_file, verify_file
-from pawlflow.testing.runner import run_scenario
-from tests.golden_kit import FOLDER
-from tests.kernel.plain_host import PlainHost
+from tests.kernel.golden_runs import check_bytes, check_run
 from tests.kernel.support import failure
 from tests.kernel.system_kit import Cells, instance, named
 from tests.kernel.test_golden_system import journal_of, text_of
-from tests.scenarios import scenario_named
 
 PLAYED = [
     "a-condition-about-the-item-skips-it",
@@ -35,19 +29,13 @@ LONG = "a-list-longer-than-a-turn"
 @pytest.mark.parametrize("name", [*PLAYED, FAMILY, LONG])
 def test_a_golden_journal_verifies_from_its_bytes_alone(name):
     """Every cell of the file is decided again to the same bytes."""
-    verdict = verify_file((FOLDER / "journals" / f"{name}.journal").read_bytes())
-
-    assert verdict.difference is None
-    assert verdict.turns > 0
+    check_bytes(name)
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_run_still_gives_its_golden_journal(name, golden):
     """A change of behaviour must be guarded by `rules`; then this journal stays as it is."""
-    data = run_scenario(scenario_named(name), host=partial(PlainHost, rules=2)).journal
-
-    golden(f"journals/{name}.journal", data)
-    golden(f"journals/{name}.txt", ("\n".join(tell_file(data)) + "\n").encode())
+    check_run(name, golden, rules=2)
 
 
 @pytest.mark.req("R92", "R215")

@@ -4,11 +4,10 @@ from functools import partial
 
 import pytest
 
-from pawlflow.definition.plan import ASKING_RULES, RULES
+from pawlflow.definition.rules import ASKING_RULES, RULES
 from pawlflow.model.policies import PublishPolicy, RetirePolicy, policies_cell
-from pawlflow.testing.journals import tell_file, verify_file
 from pawlflow.testing.runner import run_scenario
-from tests.golden_kit import FOLDER
+from tests.kernel.golden_runs import check_bytes, check_run
 from tests.kernel.plain_host import PlainHost
 from tests.kernel.support import TENANT, payload
 from tests.kernel.system_kit import Cells
@@ -31,19 +30,13 @@ PUBLISHED = "policies-are-published-and-retired"
 @pytest.mark.parametrize("name", [*PLAYED, PUBLISHED])
 def test_a_golden_journal_verifies_from_its_bytes_alone(name):
     """Every turn is decided again to the same bytes; nobody asks Cedar again."""
-    verdict = verify_file((FOLDER / "journals" / f"{name}.journal").read_bytes())
-
-    assert verdict.difference is None
-    assert verdict.turns > 0
+    check_bytes(name)
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_run_still_gives_its_golden_journal(name, golden):
     """A change of behaviour must be guarded by `rules`; then this journal stays as it is."""
-    data = run_scenario(scenario_named(name), host=partial(PlainHost, rules=3)).journal
-
-    golden(f"journals/{name}.journal", data)
-    golden(f"journals/{name}.txt", ("\n".join(tell_file(data)) + "\n").encode())
+    check_run(name, golden, rules=3)
 
 
 @pytest.mark.req("R11")

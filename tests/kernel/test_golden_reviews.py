@@ -1,14 +1,8 @@
 """Golden journals of decisions: work sent back, approvals that are void, escalations that climb."""
 
-from functools import partial
-
 import pytest
 
-from pawlflow.testing.journals import tell_file, verify_file
-from pawlflow.testing.runner import run_scenario
-from tests.golden_kit import FOLDER
-from tests.kernel.plain_host import PlainHost
-from tests.scenarios import scenario_named
+from tests.kernel.golden_runs import check_bytes, check_run
 
 PLAYED = [
     "a-correction-voids-the-approval",
@@ -28,16 +22,10 @@ PLAYED = [
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_golden_journal_verifies_from_its_bytes_alone(name):
     """Every turn is decided again to the same bytes."""
-    verdict = verify_file((FOLDER / "journals" / f"{name}.journal").read_bytes())
-
-    assert verdict.difference is None
-    assert verdict.turns > 0
+    check_bytes(name)
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_run_still_gives_its_golden_journal(name, golden):
     """A change of behaviour must be guarded by `rules`; then this journal stays as it is."""
-    data = run_scenario(scenario_named(name), host=partial(PlainHost, rules=2)).journal
-
-    golden(f"journals/{name}.journal", data)
-    golden(f"journals/{name}.txt", ("\n".join(tell_file(data)) + "\n").encode())
+    check_run(name, golden, rules=2)

@@ -1,7 +1,5 @@
 """Golden journals since rules 2: instances that send, and the system cells they send to."""
 
-from functools import partial
-
 import pytest
 
 from pawlflow.definition.canonical import definition_bytes
@@ -18,13 +16,11 @@ from pawlflow.projections.journal_file import (
     seal,
     write_journal,
 )
-from pawlflow.testing.journals import tell_file, verify_file
-from pawlflow.testing.runner import run_scenario
+from pawlflow.testing.journals import tell_file
 from tests.golden_kit import FOLDER
-from tests.kernel.plain_host import PlainHost
+from tests.kernel.golden_runs import check_bytes, check_run
 from tests.kernel.support import TENANT
 from tests.kernel.system_kit import Cells, instance, named
-from tests.scenarios import scenario_named
 
 PLAYED = [
     "a-review-that-is-asked-again-is-claimed-anew",
@@ -45,19 +41,13 @@ RULES_2 = [*PLAYED, TOGETHER, MANY]
 @pytest.mark.parametrize("name", RULES_2)
 def test_a_golden_journal_verifies_from_its_bytes_alone(name):
     """Every cell of the file, instance or system cell, is decided again to the same bytes."""
-    verdict = verify_file((FOLDER / "journals" / f"{name}.journal").read_bytes())
-
-    assert verdict.difference is None
-    assert verdict.turns > 0
+    check_bytes(name)
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_run_still_gives_its_golden_journal(name, golden):
     """A change of behaviour must be guarded by `rules`; then this journal stays as it is."""
-    data = run_scenario(scenario_named(name), host=partial(PlainHost, rules=2)).journal
-
-    golden(f"journals/{name}.journal", data)
-    golden(f"journals/{name}.txt", text_of(data))
+    check_run(name, golden, rules=2)
 
 
 @pytest.mark.req("R45", "R86", "R67", "R225")

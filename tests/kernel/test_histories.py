@@ -28,9 +28,17 @@ from pawlflow.kernel.units import (
 from pawlflow.model.codec import decode, encode
 from pawlflow.model.events import (
     CompensationStarted,
+    GateGranted,
+    GateRejected,
     LateSuccess,
+    StepBackedOff,
+    StepCancelled,
+    StepCorrecting,
+    StepEscalated,
     StepFailed,
     StepReady,
+    StepRequeued,
+    StepResumed,
     StepSkipped,
     StepStarted,
     StepSucceeded,
@@ -280,8 +288,13 @@ def test_compensation_runs_in_exactly_the_reverse_of_completion(seed):
     depths = [plan.depth for plan in live.plan.steps]  # all 0 without parallelUndo
     to_undo: list[tuple[int, int]] = []
     running: dict[tuple[int, int], None] = {}
+    opened: set[int] = set()
+    failing: set[tuple[int, int]] = set()
     for event in (event for stepped in live.turns for event in stepped.turn.events):
-        if joins_the_list(live, event):
+        if isinstance(event, StepWaiting) and event.kind in ("event", "approval"):
+            opened.add(event.step)
+        note_failing(event, opened, failing)
+        if joins_the_list(live, event, opened, failing):
             to_undo.append((event.step, event.item))
             to_undo.sort(key=lambda unit: depths[unit[0]])
         elif is_first_undo(event):
@@ -294,16 +307,35 @@ def test_compensation_runs_in_exactly_the_reverse_of_completion(seed):
             running.pop((event.step, event.item), None)
 
 
-def joins_the_list(live: Live, event: Any) -> bool:
+def note_failing(event: Any, opened: set[int], failing: set[tuple[int, int]]) -> None:
+    """Which attempts failed without an end of their step, and which waits nobody answered."""
+    match event:
+        case StepBackedOff() | StepCorrecting() | StepEscalated():
+            if event.attempt or event.step in opened:
+                failing.add((event.step, event.item))
+        case StepRequeued() | StepResumed():
+            if event.step in opened:  # it is asked again, as if it were the first time
+                failing.discard((event.step, event.item))
+
+
+def joins_the_list(live: Live, event: Any, opened: set[int], failing: set[tuple[int, int]]) -> bool:
     """Is this the completion of something that would have to be undone?"""
     match event:
-        case StepSucceeded():
+        case StepCancelled():
+            plan = live.plan.steps[event.step]
+            failed = (event.step, event.item) in failing
+            return plan.undo is not None and plan.undo_on_failure and failed
+        case StepSucceeded() | GateGranted():
             plan = live.plan.steps[event.step]
             whole = plan.for_each is not None and event.item == NO_ITEM
             return plan.undo is not None and not whole
         case StepFailed() | StepSkipped():
             plan = live.plan.steps[event.step]
-            return plan.undo is not None and plan.undo_on_failure and event.attempt > 0
+            begun = event.attempt > 0 or event.step in opened
+            return plan.undo is not None and plan.undo_on_failure and begun
+        case GateRejected():
+            plan = live.plan.steps[event.step]
+            return event.settles and plan.undo is not None and plan.undo_on_failure
         case LateSuccess():
             return event.undo
         case _:

@@ -1,4 +1,4 @@
-"""Nodes in one process, on a real PostgreSQL: what is for another node reaches it."""
+"""Nodes in one process, on a real PostgreSQL and on a file: what is for another reaches it."""
 
 import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -62,12 +62,6 @@ spec:
   steps:
     - {name: sleep, sleep: 90d}
 """
-
-
-@pytest.fixture
-def url(postgres):
-    """A store of its own."""
-    return postgres.fresh()
 
 
 @pytest.fixture
@@ -235,10 +229,10 @@ def test_deadlines_come_along_whatever_else_a_node_waits_for(url, path):
     assert asyncio.run(run()) == "waiting"
 
 
-def test_a_file_cannot_be_shared(tmp_path):
+def test_what_is_in_memory_cannot_be_shared():
     """The refusal names what can."""
     with pytest.raises(PawlError) as refused:
-        asyncio.run(Node(f"sqlite:///{tmp_path}/p.db").open())
+        asyncio.run(Node("memory:").open())
 
     assert refused.value.code == "node.store"
     assert "postgresql://" in str(refused.value)

@@ -66,6 +66,15 @@ def test_after_an_absence_owners_get_the_time_to_come_back():
     assert share_of(seen("a", ["a"], owners), range(16)).take == tuple(range(16, SHARDS))
 
 
+def test_what_it_owns_beyond_its_share_and_does_not_know_of_is_given_away():
+    """Else nobody would ever work on it."""
+    owners = dict.fromkeys(range(SHARDS), "a")
+    share = share_of(seen("a", ["a", "b"], owners), range(12))
+
+    assert share.take == tuple(range(12, 16))
+    assert share.release == tuple(range(16, SHARDS))
+
+
 def test_a_claim_whose_answer_was_lost_is_made_again():
     """The store says that it owns them, and it knows nothing of it."""
     owners = dict.fromkeys(range(SHARDS), "a")

@@ -94,6 +94,43 @@ def test_a_service_tells_an_instance(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R173", "R188")
+def test_what_is_listed_for_a_tenant_can_be_started_for_it(nats, flows):
+    """What the engine has, and what the tenant has published; nothing of another tenant's."""
+    private = flows.parent / "private.yaml"
+    private.write_text(WAITING.replace("name: waiting", "name: private"))
+    shadowed = flows.parent / "shadowed.yaml"
+    shadowed.write_text(WAITING.replace("name: waiting", "name: waiting, version: 2"))
+
+    async def story():
+        async with Pawl(f"sqlite:///{flows.parent / 'pawl.db'}", tenant="acme") as pawl:
+            pawl.load(private, shadowed)
+        async with Service(nats.url) as service, engine(nats, flows) as pawl:
+            listed, started = {}, {}
+            for tenant in ("acme", "globex", "default"):
+                known = await service.ask(protocol.DEFINITIONS, {"tenant_id": tenant})
+                listed[tenant] = [each["name"] for each in known["items"]]
+                assert {each["version"] for each in known["items"]} == {1}
+                answers = {
+                    name: await service.ask(protocol.START, {"type": name, "tenant_id": tenant})
+                    for name in ("private", "waiting")
+                }
+                started[tenant] = [name for name, said in answers.items() if "error" not in said]
+                codes = {said["error"]["code"] for said in answers.values() if "error" in said}
+                assert codes <= {"workflow.unknown"}
+            assert listed == started
+            assert started["acme"] == ["private", "waiting"]
+            assert started["globex"] == started["default"] == ["waiting"]
+            [ours] = pawl.list(workflow="waiting", tenant="acme")
+            assert ours["version"] == 1
+            [mine] = pawl.list(workflow="private", tenant="acme")
+            await pawl.signal(mine["id"], "door.opened", {"door": None}, tenant="acme")
+            result = await pawl.run(mine["id"], tenant="acme").result("20s")
+            assert result == {"door": None}
+
+    asyncio.run(story())
+
+
 @flow(build=True)
 def parts(request):
     for name in request["parts"]:

@@ -4,12 +4,13 @@ import pytest
 
 from pawlflow.definition.canonical import definition_bytes
 from pawlflow.definition.plan import plan_of
-from pawlflow.definition.shape import Edge, Gate, Step, Undo, Workflow
+from pawlflow.definition.shape import Edge, Gate, Retry, Step, Undo, Workflow
 from pawlflow.model import events as ev
 from pawlflow.model.batches import ActAnswered, TargetsAdded
 from pawlflow.model.budgets import BudgetWarned
+from pawlflow.model.failure import failure_of
 from pawlflow.model.ids import CellId, InstanceId, Tenant, TimeMs, WorkflowName
-from pawlflow.model.inputs import Approve, CancelInstance, Receipt, StartInstance, Tick
+from pawlflow.model.inputs import Approve, CancelInstance, Receipt, Reject, StartInstance, Tick
 from pawlflow.model.journal import TURN_FORMAT, Stamps, Turn
 from pawlflow.model.payload import Payload
 from pawlflow.model.timed import Cron, RateGranted, RateLimited, ScheduleChanged, ScheduleFired
@@ -121,6 +122,36 @@ def test_undo_goes_backwards_or_by_depth(parallel, order, broken):
             break
         key = next(k for k, v in told.audit.keys.items() if v == (step, -1, "undo", 1))
         told.tell(Receipt(key, 1, "ok", NOTHING), ev.UndoDone(step, -1, 1))
+    assert told.monitors == broken
+
+
+@pytest.mark.req("R113")
+@pytest.mark.parametrize(
+    ("granted", "answer", "broken"),
+    [
+        (True, {"by": "ann"}, []),
+        (True, {"by": "eve"}, ["6"]),
+        (True, None, ["6"]),
+        (False, None, []),
+        (False, {"by": "ann"}, ["6"]),
+    ],
+)
+def test_a_gate_is_undone_with_what_it_was_answered(granted, answer, broken):
+    """Granted, or, where the definition asks for it, refused: then there is no answer."""
+    gate = Step(name="g", kind="approval", gate=Gate(), undo=UNDO, undo_on_failure=True)
+    told = Told(gate).tell(Tick(), ev.StepWaiting(0, -1, "approval", None))
+    stopping = ev.InstanceStopping("cancelled", -1, None, "ann", compensate=True)
+    if granted:
+        result = Payload.of({"by": "ann"}, TENANT)
+        told.tell(Approve("g", "ann", None), ev.GateGranted(0, "ann", None, None, result))
+        told.tell(CancelInstance("ann"), stopping, ev.CompensationStarted())
+    else:
+        why = failure_of("governance", "approval.rejected", "no", tenant=TENANT)
+        rejected = ev.GateRejected(0, "ann", None, None, why, settles=True)
+        told.tell(Reject("g", "ann", None), rejected, stopping, ev.CompensationStarted())
+
+    told.tell(Tick(), ev.UndoStarted(0, -1, 1, Payload.of({"answer": answer}, TENANT)))
+
     assert told.monitors == broken
 
 
@@ -236,3 +267,45 @@ def test_every_part_of_the_language_is_drawn_and_may_be_left_out():
     flows = flows_of(plain)
     assert all(step.for_each is None for flow in flows for step in flow.workflow.steps)
     assert all(planned.later_ms == 0 for planned in instances_of(plain, flows))
+
+
+@pytest.mark.req("R117", "R215")
+@pytest.mark.parametrize(
+    ("failed", "undone", "broken"), [(True, None, []), (True, {"v": 1}, ["6"]), (False, None, [])]
+)
+def test_what_failed_and_was_stopped_is_undone_without_a_result(failed, undone, broken):
+    """An attempt that was cancelled has not failed, and is not undone."""
+    told = Told(run("a", undo=UNDO, undo_on_failure=True, retry=Retry(max_retries=1)))
+    told.tell(Tick(), ev.StepReady(0, -1, NOTHING), ev.StepStarted(0, -1, 1, 1))
+    if failed:
+        key = next(iter(told.audit.keys))
+        why = failure_of("transient", "effect.failed", "no", tenant=TENANT)
+        backed_off = ev.StepBackedOff(0, -1, 1, why, TimeMs(60_000))
+        told.tell(Receipt(key, 1, "failed", failure=why), backed_off)
+    stopping = ev.InstanceStopping("cancelled", -1, None, "ann", compensate=True)
+    told.tell(CancelInstance("ann"), stopping)
+    told.tell(Receipt(bytes(32), 1, "ok"), ev.StepCancelled(0, -1), ev.CompensationStarted())
+    assert len(told.audit.stack) == failed
+
+    if failed:
+        params = Payload.of({"result": undone}, TENANT)
+        told.tell(Tick(), ev.UndoStarted(0, -1, 1, params))
+
+    assert told.monitors == broken
+
+
+@pytest.mark.req("R117", "R215")
+@pytest.mark.parametrize(("listed", "broken"), [(True, []), (False, ["6"])])
+def test_a_late_success_is_to_be_undone_before_it_comes_to_that(listed, broken):
+    """It was skipped, and the instance goes on."""
+    told = Told(run("a", undo=UNDO, on_failure="skip"))
+    told.tell(Tick(), ev.StepReady(0, -1, NOTHING), ev.StepStarted(0, -1, 1, 1))
+    key = next(iter(told.audit.keys))
+    why = failure_of("terminal", "effect.failed", "no", tenant=TENANT)
+    skipped = ev.StepSkipped(0, -1, "on_failure", 1, why)
+    told.tell(Receipt(key, 1, "failed", failure=why), skipped)
+
+    late = ev.LateSuccess(0, -1, 1, NOTHING, listed, 1)
+    told.tell(Receipt(key, 1, "ok", NOTHING), late)
+
+    assert told.monitors == broken

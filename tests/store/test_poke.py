@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pawlflow.store.poke import NAME_BYTES_MAX, Pokes, poke, socket_name
+from pawlflow.store.poke import NAME_BYTES_MAX, Pokes, poke, pokes_name
 from pawlflow.testing.conformance_kit import refused
 from tests.store.kit import unprivileged
 
@@ -66,7 +66,7 @@ def test_what_a_killed_listener_left_is_swept_away(path):
         "pokes = Pokes(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=False)
-    assert socket_name(path).exists()
+    assert pokes_name(path).exists()
     assert not poke(path)
     pokes = Pokes(path)
     assert poke(path)
@@ -89,11 +89,11 @@ def test_a_long_path_listens_elsewhere(tmp_path):
     path = tmp_path / ("long-" * 30) / "pawl.db"
     path.parent.mkdir()
     pokes = Pokes(path)
-    assert len(os.fsencode(socket_name(path))) <= NAME_BYTES_MAX
+    assert len(os.fsencode(pokes_name(path))) <= NAME_BYTES_MAX
     assert poke(path)
     assert pokes.drain() == 1
     pokes.close()
-    assert not socket_name(path).exists()
+    assert not pokes_name(path).exists()
 
 
 def test_one_file_has_one_name(tmp_path, path, monkeypatch):
@@ -111,7 +111,7 @@ def test_one_file_has_one_name(tmp_path, path, monkeypatch):
 def test_only_its_user_is_heard(path):
     """Mode 0600: others cannot wake it."""
     pokes = Pokes(path)
-    assert stat.S_IMODE(socket_name(path).stat().st_mode) == 0o600
+    assert stat.S_IMODE(pokes_name(path).stat().st_mode) == 0o600
     pokes.close()
 
 
@@ -130,5 +130,5 @@ def test_any_user_may_listen_where_it_may_write():
 def test_a_socket_of_another_kind_is_nobody(path):
     """A stream socket in that place does not hear pokes, and does not break them."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
-        stream.bind(str(socket_name(path)))
+        stream.bind(str(pokes_name(path)))
         assert not poke(path)

@@ -36,6 +36,25 @@ spec:
   steps:
     - {name: gate, approval: {role: Boss}}
 """
+TAKEN_BACK = """\
+apiVersion: pawl.dev/v1
+kind: Workflow
+metadata: {name: taken-back}
+spec:
+  timeout: 3d
+  failurePolicy: compensate
+  steps:
+    - {name: draft, agent: writer, timeout: 1m, undo: {run: x.undo}}
+    - {name: legal, approval: {expires: 1h, onExpire: fail, onReject: fail}, dependsOn: [draft],
+       onFailure: skip, undoOnFailure: true, undo: {run: x.undo}}
+    - {name: paid, wait: {event: money.came, timeout: 1h}, dependsOn: [draft],
+       onFailure: skip, undoOnFailure: true, undo: {run: x.undo}}
+    - {name: gate, approval: {expires: 1h, onReject: changes, revise: [draft], guards: [send]},
+       dependsOn: [legal, paid], undo: {run: x.undo}}
+    - {name: last, approval: {expires: 1h}, dependsOn: [gate], undoOnFailure: true,
+       undo: {run: x.undo}}
+    - {name: send, run: x.send, with: {by: "${ steps.last.by }"}, dependsOn: [last], timeout: 1m}
+"""
 EVERYTHING = """\
 apiVersion: pawl.dev/v1
 kind: Workflow
@@ -118,6 +137,22 @@ def test_the_whole_language_comes_to_its_end():
     met = {kind for run in runs for kind in run.faults}
     assert {"people.reject", "people.silent", "people.twice", "people.cancel"} <= met
     assert {f"exec.{each}" for each in ("slow", "late", "lost", "crash", "terminal")} <= met
+
+
+@pytest.mark.req("R113", "R210")
+def test_gates_and_waits_are_undone_whatever_happens():
+    """Granted, voided, asked again, refused, expired: in order, and what was never done is not."""
+    work = workload(TAKEN_BACK, "all")
+    rule = "rollback != 'full' || done_order.all(s, s == 'send' || undo_order.exists(u, u == s))"
+    stated = Stated(rule, names_in(work.workflows), Where("here"))
+    runs = [simulate(work, work.setup(seed), [stated]) for seed in range(40)]
+
+    assert [run.violation for run in runs if run.violation] == []
+    assert {state for run in runs for state in run.ends} >= {"completed", "failed", "cancelled"}
+    with planted("grant-stays"):
+        found = first_broken(work, 40, stated)
+    assert found is not None
+    assert found.violation.invariant == PROMISES["undo-order"]
 
 
 def test_nobody_comes_without_people():

@@ -9,7 +9,8 @@ import click
 from pawlflow.cli.new import TEMPLATES
 
 SHELLS: Final = ("bash", "zsh", "fish")
-# What stands in the place of an argument or option, by its name; by verb where that matters.
+# What stands in the place of an argument or option, by its name; where that matters, by verb, or by
+# the verb below it.
 KINDS: Final = {
     "key": "id",
     "step": "step",
@@ -26,6 +27,8 @@ KINDS_IN: Final[dict[str, dict[str, str | list[str]]]] = {
     "review": {"key": "review"},
     "batches": {"key": "batch", "after": "batch"},
     "schedules": {"name": "schedule"},
+    "policy": {"name": "policy"},
+    "policy retire": {"name": "policy in force"},
     "reassign": {"role": ""},
     "new": {"template": list(TEMPLATES)},
 }
@@ -93,6 +96,6 @@ def kind_of(param: click.Parameter, path: str) -> str | list[str]:
     """What a value is: one of a list, a path, or something the store knows; or unknown."""
     if isinstance(param.type, click.Choice):
         return [str(choice) for choice in param.type.choices]
-    verb = path.partition(" ")[0]
-    name = str(param.name)
-    return KINDS_IN.get(verb, {}).get(name, KINDS.get(name, ""))
+    verb, name = path.partition(" ")[0], str(param.name)
+    found = KINDS | KINDS_IN.get(verb, {}) | KINDS_IN.get(path, {})
+    return found.get(name, "")

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import click
 
-from pawlflow.app import shown
+from pawlflow.app import path_of, shown
 from pawlflow.cli.executors import load_worker
-from pawlflow.cli.output import INVALID, NOT_FOUND, UNREACHABLE, USAGE, note
+from pawlflow.cli.output import CONFLICT, INVALID, NOT_FOUND, UNREACHABLE, USAGE, note
 from pawlflow.cli.session import Session, session, told
 from pawlflow.collector import collect_seldom
 from pawlflow.hosting import Hosted
@@ -25,11 +25,13 @@ CHILD: Final = "PAWL_SERVE_CHILD"  # set for the processes of one command
 PAUSES_S: Final = (1.0, 30.0)  # before a process that fell is started again: first, and at most
 LONG_S: Final = 60.0  # one that ran for so long had begun well
 LEAVE_S: Final = 10.0  # to hand over
+HOPELESS: Final = (USAGE, INVALID, NOT_FOUND, CONFLICT)  # by these it will not come up later either
 
 
 @click.command(
     help="Run a production node: an engine on the store, and its side of NATS. Any number of "
-    "nodes, on any number of machines, share a PostgreSQL store; on SQLite there is one."
+    "nodes, on any number of machines, share a PostgreSQL store; the processes of one command "
+    "share a SQLite file."
 )
 @click.argument("paths", nargs=-1, metavar="[FILES]...")
 @click.option(
@@ -58,16 +60,13 @@ def command(
 ) -> None:
     """Definitions in FILES are published first; what was published before is there anyway."""
     here = session(options)
-    if not is_postgres(here.url) and processes > 1:
-        message = (
-            f"{shown(here.url)} is one process's own: several need --db postgresql://..., "
-            "and `pawl move` carries a project there"
-        )
-        here.end("node.store", message, USAGE)
     with told(here):
+        if processes > 1 and not is_postgres(here.url) and path_of(here.url) is None:
+            message = f"{shown(here.url)} is one process's own: several share a file, or a server"
+            here.end("node.store", message, USAGE)
         if processes > 1 and CHILD not in os.environ:
             sys.exit(asyncio.run(Crew(processes).serve()))
-        engine = engine_of(here, nats, read_models=read_models)
+        engine = engine_of(here, nats, read_models=read_models, alone=processes == 1)
         try:
             engine.load(*paths)
         except DefinitionError as error:
@@ -78,16 +77,16 @@ def command(
         sys.exit(asyncio.run(serve(here, engine)))
 
 
-def engine_of(here: Session, nats: str | None, *, read_models: bool | None) -> Hosted:
+def engine_of(here: Session, nats: str | None, *, read_models: bool | None, alone: bool) -> Hosted:
     """A node, or the one engine of a file."""
-    shared = is_postgres(here.url)
-    return (Node if shared else Hosted)(
+    served = is_postgres(here.url)
+    return (Node if served or not alone else Hosted)(
         here.url,
         tenant=here.tenant,
         driver="thread",
         nats=nats,
         by="serve",
-        read_models=shared if read_models is None else read_models,
+        read_models=served if read_models is None else read_models,
     )
 
 
@@ -133,6 +132,7 @@ class Crew:
         self.count = count
         self.leaving = asyncio.Event()
         self.running: dict[int, asyncio.subprocess.Process] = {}
+        self.refused = 0  # with what the first of them ended, if none could ever serve
 
     async def serve(self) -> int:
         """Keep them running until a signal comes, then let all of them hand over."""
@@ -148,11 +148,11 @@ class Crew:
             process.kill()
         if late:
             await asyncio.wait(late)
-        return 1 if late else 0
+        return 1 if late else self.refused
 
     async def keep(self, number: int) -> None:
         """One process, again and again."""
-        pause = PAUSES_S[0]
+        pause, first = PAUSES_S[0], True
         while not self.leaving.is_set():
             began = time.monotonic()
             process = await asyncio.create_subprocess_exec(
@@ -169,6 +169,11 @@ class Crew:
             del self.running[number]
             if self.leaving.is_set():
                 return
+            if first and code in HOPELESS:
+                self.refused = code
+                self.leaving.set()
+                return
+            first = False
             pause = PAUSES_S[0] if time.monotonic() - began > LONG_S else pause
             note(f"process {number} ended with {code}; it is started again in {pause:g} s")
             await self.nap(pause)

@@ -3,7 +3,7 @@
 import re
 
 from pawlflow.definition.finding import Place
-from pawlflow.definition.source import Source
+from pawlflow.definition.source import JOINED, Source
 
 # Raw control characters, surrogates and non-characters. YAML forbids most of them; terminals and
 # editors show none of them, so nobody who reviews the file would see what it says.
@@ -14,7 +14,10 @@ UNPRINTABLE = re.compile(
 # behind them could be another key to one and the same text to the other.
 LINE_BREAKS = "\x85\u2028\u2029"
 UNSEEN = re.compile(f"{UNPRINTABLE.pattern}|[{LINE_BREAKS}]")
-PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+# A backslash that is escaped itself begins no escape.
+PAIR = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
+)
 
 
 class ReadError(Exception):
@@ -25,7 +28,7 @@ class ReadError(Exception):
         self.place, self.code, self.message, self.hint = place, code, message, hint
 
 
-def read_text(text: str | bytes, file: str, *, bytes_max: int) -> str:
+def read_source(text: str | bytes, file: str, *, bytes_max: int) -> Source:
     """The characters of a file, without its byte order mark. Raises ReadError."""
     size = len(text) if isinstance(text, bytes) else len(text.encode(errors="surrogatepass"))
     if size > bytes_max:
@@ -39,7 +42,7 @@ def read_text(text: str | bytes, file: str, *, bytes_max: int) -> str:
         text = decode(text, file)
     text = text.removeprefix("\ufeff")
     refuse_unseen(text, file)
-    return joined_pairs(text)
+    return joined_pairs(text, file)
 
 
 def refuse_unseen(text: str, file: str) -> None:
@@ -64,16 +67,22 @@ def refuse_unseen(text: str, file: str) -> None:
     )
 
 
-def joined_pairs(text: str) -> str:
+def joined_pairs(text: str, file: str) -> Source:
     """JSON writes characters beyond U+FFFF as two escapes, which YAML does not know."""
     if "\\ud" not in text and "\\uD" not in text:
-        return text
-    return PAIR.sub(lambda found: f"\\U{ord(json_character(found)):08x}", text)
+        return Source(file, text)
+    pairs: list[int] = []
+
+    def joined(found: re.Match[str]) -> str:
+        pairs.append(found.end(1) - JOINED * len(pairs))
+        return f"{found[1]}\\U{ord(json_character(found)):08x}"
+
+    return Source(file, PAIR.sub(joined, text), pairs)
 
 
 def json_character(found: re.Match[str]) -> str:
     """The character of a high and a low surrogate."""
-    return bytes.fromhex(found[1] + found[2]).decode("utf-16-be")
+    return bytes.fromhex(found[2] + found[3]).decode("utf-16-be")
 
 
 def decode(data: bytes, file: str) -> str:

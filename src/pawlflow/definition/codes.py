@@ -143,7 +143,7 @@ CODES: Final[dict[str, tuple[str, str]]] = {
         "Name such steps in revise.",
     ),
     "step.guards": (
-        "A gate guards a step that comes before it, so each would wait for the other.",
+        "A gate guards itself, or a step that comes before it, so each would wait for the other.",
         "Name steps that depend on the gate in guards.",
     ),
     "effect.not_allowed": (

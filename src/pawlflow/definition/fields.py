@@ -2,19 +2,31 @@
 
 A reader turns a node into a value or reports why it cannot and returns BAD. It also carries the
 JSON Schema of what it accepts, so that editors are told the same as the checker enforces.
+
+BAD then stands for the value in whatever the mapping becomes, and reading goes on: one mistake does
+not hide the next, and nothing is built of a document that has any. BAD is false and not None, so
+who asks for a value finds none, and who asks whether the field was left out is told no.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 
 from pawlflow.definition.read import Node, plain
-from pawlflow.definition.report import Report, listing, suggest
+from pawlflow.definition.report import Report, listing, nearest, suggest
 from pawlflow.model.ids import DurationMs
 
-BAD: Any = object()  # what a reader returns when it has reported an error
+
+class Unread:
+    """What stands for a value that could not be read."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+BAD: Any = Unread()  # what a reader returns when it has reported an error
 Read = Callable[[Node, Report, str], Any]
 Schema = dict[str, Any]
 
@@ -75,27 +87,52 @@ class Table:
 
 def read_fields(node: Node, table: Table, report: Report) -> dict[str, Any]:
     """The readable fields of a mapping, by their names in the shape."""
+    return without_bad(**(read_part(node, table, report) or {}))
+
+
+def without_bad(**found: Any) -> dict[str, Any]:
+    """The fields that could be read."""
+    return {name: value for name, value in found.items() if value is not BAD}
+
+
+def read_part(node: Node, table: Table, report: Report) -> Any:
+    """The fields of a mapping by their names in the shape; BAD if it is none.
+
+    BAD stands for each field that could not be read, is required and missing, or was probably meant
+    by a name that no field has.
+    """
     if not isinstance(node.value, dict):
-        misread(report, node, table.part, "a mapping of fields")
-        return {}
-    found = {}
+        return misread(report, node, table.part, "a mapping of fields")
+    found: dict[str, Any] = {}
     for name, child in node.value.items():
         field = table.fields.get(name)
         if field is None:
             refuse_unknown(node, name, table, report)
-            continue
-        value = field.reader.read(child, report, name)
-        if value is not BAD:
-            found[field.to] = value
+        else:
+            found[field.to] = field.reader.read(child, report, name)
+    said = written_in(node, table)
+    for name in () if said is node.value else said:
+        found.setdefault(table.fields[name].to, BAD)
     for name in table.required:
-        if name not in node.value:
+        if name not in said:
             report.error(
                 node.place,
                 "field.missing",
                 f"{table.part} has no {name!r}",
                 f"add {name}: {table.fields[name].doc}",
             )
+            found[table.fields[name].to] = BAD
     return found
+
+
+def written_in(node: Node, table: Table) -> Collection[str]:
+    """The fields that a mapping has, or has under a name that is nearly theirs."""
+    if not isinstance(node.value, dict):
+        return ()
+    if node.value.keys() <= table.fields.keys():
+        return node.value
+    meant = {name if name in table.fields else nearest(name, table.fields) for name in node.value}
+    return [name for name in table.fields if name in meant]
 
 
 def refuse_unknown(node: Node, name: str, table: Table, report: Report) -> None:
@@ -135,12 +172,11 @@ def shown(node: Node) -> str:
 
 
 def struct(shape: Callable[..., Any], table: Table) -> Reader:
-    """A mapping that becomes a shape, if nothing is wrong in it."""
+    """A mapping that becomes a shape, with BAD in place of what is wrong in it."""
 
     def read(node: Node, report: Report, _: str) -> Any:
-        before = len(report.findings)
-        found = read_fields(node, table, report)
-        return shape(**found) if len(report.findings) == before else BAD
+        found = read_part(node, table, report)
+        return BAD if found is BAD else shape(**found)
 
     return Reader(read, table.schema())
 
@@ -162,6 +198,7 @@ WORD_CUTOFF = 0.75  # of fixed words: `permanent` is not a slip for `transient`
 
 def choice(*values: str) -> Reader:
     """One of a few words."""
+    values = tuple(dict.fromkeys(values))
 
     def read(node: Node, report: Report, name: str) -> Any:
         if isinstance(node.value, str) and node.value in values:

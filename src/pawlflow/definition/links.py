@@ -9,6 +9,7 @@ from pawlflow.definition.graph import find_cycles, sort_steps, unrelated
 from pawlflow.definition.read import Node
 from pawlflow.definition.report import Report, listing, suggest
 from pawlflow.definition.shape import Edge
+from pawlflow.definition.step_fields import STEP_TABLE
 from pawlflow.model.ids import STEP_NAME, StepName
 
 CYCLE_SHOWN = 20  # steps of a cycle that a message names before it leaves out the middle
@@ -20,7 +21,9 @@ def link_steps(draft: Draft, report: Report) -> None:
         chain_steps(draft, report)
     draft.parents = [parents_of(step, draft, report) for step in draft.steps]
     draft.order = sort_steps(draft.parents)
-    if not draft.sound:
+    draft.placed = frozenset(draft.order)
+    draft.unclear = unclear_steps(draft)
+    if len(draft.placed) < len(draft.steps):
         refuse_cycles(draft, report)
     check_gates(draft, report)
 
@@ -32,7 +35,7 @@ def chain_steps(draft: Draft, report: Report) -> None:
         report.error(
             step.node.place_of("dependsOn"),
             "step.sequence",
-            f"step {step.name!r} has dependsOn, but mode: sequence makes the list a chain",
+            f"step {step.shown} has dependsOn, but mode: sequence makes the list a chain",
             "remove mode: sequence, or every dependsOn",
         )
     if written:
@@ -40,6 +43,40 @@ def chain_steps(draft: Draft, report: Report) -> None:
     for before, step in pairwise(draft.steps):
         if before.name:
             step.fields["depends_on"] = (Edge(step=StepName(before.name)),)
+
+
+def unclear_steps(draft: Draft) -> frozenset[int]:
+    """Steps before which there may be more than could be read, and those behind them.
+
+    That a step does not come before one of these is not known, so nobody is told so.
+    """
+    mode = draft.fields.get("mode")
+    if mode is None and "mode" in draft.written:
+        return frozenset(range(len(draft.steps)))
+    chained = mode == "sequence"
+    unclear = {
+        i
+        for i, step in enumerate(draft.steps)
+        if (chained and i > 0 and not draft.parents[i]) or has_unread_links(step, draft)
+    }
+    for i in draft.order:
+        if not unclear.isdisjoint(draft.parents[i]):
+            unclear.add(i)
+    return frozenset(unclear)
+
+
+def has_unread_links(step: StepDraft, draft: Draft) -> bool:
+    """Is there a dependency that could not be read, or one under the name of no field?"""
+    if not isinstance(step.node.value, dict) or step.unread("dependsOn", "depends_on"):
+        return True
+    listed = step.node.value["dependsOn"].value if "dependsOn" in step.node.value else []
+    read = step.fields.get("depends_on", ())
+    if len(read) < len(listed) or any(edge.step not in draft.index for edge in read):
+        return True
+    if step.written is step.node.value:  # nothing but fields
+        return False
+    strange = [node for name, node in step.node.value.items() if name not in STEP_TABLE.fields]
+    return any(name in draft.index for node in strange for name, _ in names_in(node))
 
 
 def parents_of(step: StepDraft, draft: Draft, report: Report) -> list[int]:
@@ -61,7 +98,7 @@ def refuse_unknown_names(
             report.error(
                 node.place,
                 "step.unknown",
-                f"step {step.name!r}: {field} names {name!r}, which is not a step; "
+                f"step {step.shown}: {field} names {name!r}, which is not a step; "
                 f"steps are: {listing(draft.index)}",
                 suggest(name, draft.index) or "use the name of a step",
             )
@@ -75,7 +112,7 @@ def refuse_repeated(step: StepDraft, report: Report) -> None:
             report.error(
                 node.place,
                 "step.duplicate",
-                f"step {step.name!r} depends on {name!r} twice",
+                f"step {step.shown} depends on {name!r} twice",
                 "remove one of the two",
             )
         seen.add(name)
@@ -83,7 +120,7 @@ def refuse_repeated(step: StepDraft, report: Report) -> None:
 
 def names_in(node: Node) -> Iterator[tuple[str, Node]]:
     """The well-formed names of a list of steps, with their nodes; others were reported before."""
-    for item in node.value:
+    for item in node.value if isinstance(node.value, list) else [node]:
         inner = item.value.get("step") if isinstance(item.value, dict) else item
         if inner and isinstance(inner.value, str) and STEP_NAME.match(inner.value):
             yield inner.value, inner
@@ -108,7 +145,7 @@ def refuse_cycles(draft: Draft, report: Report) -> None:
         report.error(
             step.part("dependsOn").place,
             "step.unreachable",
-            f"step {step.name!r} can never start: it depends on steps in a circle",
+            f"step {step.shown} can never start: it depends on steps in a circle",
             "resolve the circle",
         )
 
@@ -131,9 +168,8 @@ def check_gates(draft: Draft, report: Report) -> None:
             guarded += named_by(i, "guards", draft, report)
         if gate and gate.revise:
             revised += named_by(i, "revise", draft, report)
-    if draft.sound:
-        check_guards(guarded, draft, report)
-        check_revisions(revised, draft, report)
+    check_guards(guarded, draft, report)
+    check_revisions(revised, draft, report)
 
 
 class Named(NamedTuple):
@@ -161,21 +197,27 @@ def check_guards(guarded: list[Named], draft: Draft, report: Report) -> None:
     free = unrelated(draft.parents, draft.order, asked)
     later = unrelated(draft.parents, draft.order, [(gate, step) for step, gate in asked])
     for named in guarded:
-        gate, step = draft.steps[named.gate].name, draft.steps[named.step].name
-        if (named.gate, named.step) not in later or named.gate == named.step:
+        gate, step = draft.steps[named.gate].shown, draft.steps[named.step].shown
+        itself = named.gate == named.step
+        if itself or (named.gate, named.step) not in later:
             report.error(
                 named.node.place,
                 "step.guards",
-                f"gate {gate!r} guards {step!r}, which comes before it",
+                f"gate {gate} guards " + ("itself" if itself else f"{step}, which comes before it"),
                 "name steps that depend on the gate",
             )
-        elif (named.step, named.gate) in free:
+        elif (named.step, named.gate) in free and is_known(named.step, draft):
             report.warning(
                 named.node.place,
                 "lint.guards",
-                f"gate {gate!r} guards {step!r}, which does not wait for it",
-                f"add {gate!r} to dependsOn of {step!r}",
+                f"gate {gate} guards {step}, which does not wait for it",
+                f"add {gate} to dependsOn of {step}",
             )
+
+
+def is_known(step: int, draft: Draft) -> bool:
+    """Is it known of every step whether it comes before this one?"""
+    return step in draft.placed and step not in draft.unclear
 
 
 def check_revisions(revised: list[Named], draft: Draft, report: Report) -> None:
@@ -183,15 +225,17 @@ def check_revisions(revised: list[Named], draft: Draft, report: Report) -> None:
     later = unrelated(draft.parents, draft.order, [(named.gate, named.step) for named in revised])
     for named in revised:
         gate, step = draft.steps[named.gate], draft.steps[named.step]
-        if (named.gate, named.step) in later:
-            problem = "does not come before it"
+        if named.gate == named.step:
+            problem = "itself, which has no result to change"
+        elif (named.gate, named.step) in later and is_known(named.gate, draft):
+            problem = f"{step.shown}, which does not come before it"
         elif step.kind not in ("run", "agent", None):
-            problem = f"is {step.kind}, not run or agent"
+            problem = f"{step.shown}, which is {step.kind}, not run or agent"
         else:
             continue
         report.error(
             named.node.place,
             "step.revise",
-            f"gate {gate.name!r} sends back {step.name!r}, which {problem}",
+            f"gate {gate.shown} sends back {problem}",
             "name run or agent steps that the gate depends on",
         )

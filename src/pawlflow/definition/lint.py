@@ -4,6 +4,7 @@ from typing import Any
 
 from pawlflow.definition.draft import Draft, StepDraft
 from pawlflow.definition.graph import parts
+from pawlflow.definition.links import is_known
 from pawlflow.definition.readers import compile_schema
 from pawlflow.definition.report import Report, listing
 
@@ -27,8 +28,8 @@ USED_BY: dict[str, frozenset[str]] = {
     "check": frozenset({"run", "agent", "workflow"}),  # receipts are judged: others have none
     "grace": frozenset({"run", "agent"}),  # a child takes the time it needs
     "onTimeout": frozenset({"run", "agent", "wait", "workflow"}),  # a gate has onExpire
-    "undo": frozenset({"run", "agent", "sleep", "wait", "workflow", "emit"}),
-    "undoOnFailure": frozenset({"run", "agent", "workflow"}),  # only what was attempted
+    # only what somebody was asked for: a sleep ends by itself, and an emit is done at once
+    "undoOnFailure": frozenset({"run", "agent", "approval", "wait", "workflow"}),
 }
 # What an undo takes over from its step, and what of its own comes before that.
 UNDO_TAKES: dict[str, str | None] = {
@@ -43,28 +44,29 @@ def lint(draft: Draft, report: Report) -> None:
     """All warnings about a workflow."""
     lint_workflow(draft, report)
     compensates = can_compensate(draft)
-    for step in draft.steps:
+    for i, step in enumerate(draft.steps):
         lint_timeout(step, report)
         lint_gate(step, report)
-        lint_changes(step, draft, report)
+        lint_changes(i, draft, report)
         lint_unused(step, draft, report)
         if compensates:
             lint_undo(step, report)
-    if draft.sound:
-        lint_irreversible(draft, report)
-        if not report.errors:  # a dependency that was refused may be the one that is missing
-            lint_parts(draft, report)
+    lint_irreversible(draft, report)
+    if not report.errors:  # a dependency that was refused may be the one that is missing
+        lint_parts(draft, report)
 
 
 def lint_ladder(draft: Draft, report: Report) -> None:
     """A rung without a time of its own never gives way to the next."""
-    rungs = draft.fields.get("escalation", ())
-    for i, rung in enumerate(rungs[:-1]):
-        if rung.timeout_ms is None:
+    rungs = iter(draft.fields.get("escalation", ()))
+    nodes = draft.spec.value["escalation"].value if "escalation" in draft.fields else []
+    read = [(node, next(rungs)) for node in nodes if isinstance(node.value, dict)]
+    for node, rung in read:
+        if rung.timeout_ms is None and node is not nodes[-1]:
             report.warning(
-                draft.spec.value["escalation"].value[i].place,
+                node.place,
                 "lint.escalation",
-                f"{rung.role} is asked for ever: those after it on the ladder never are",
+                f"{rung.role or 'this'} is asked for ever: those after it on the ladder never are",
                 "add timeout to it, for example 1h",
             )
 
@@ -72,7 +74,7 @@ def lint_ladder(draft: Draft, report: Report) -> None:
 def lint_workflow(draft: Draft, report: Report) -> None:
     """What the workflow as a whole lacks."""
     lint_ladder(draft, report)
-    if "timeout" not in draft.spec.value:
+    if "timeout" not in draft.written:
         report.warning(
             draft.spec.place,
             "lint.timeout",
@@ -110,11 +112,11 @@ def can_compensate(draft: Draft) -> bool:
 
 def lint_timeout(step: StepDraft, report: Report) -> None:
     """Spec 003, guideline 1: a step without a timeout can hang for ever."""
-    if step.kind in ("run", "agent") and "timeout" not in step.node.value:
+    if step.kind in ("run", "agent") and "timeout" not in step.written:
         report.warning(
             step.node.place,
             "lint.timeout",
-            f"step {step.name!r} has no timeout, so a lost worker is never noticed",
+            f"step {step.shown} has no timeout, so a lost worker is never noticed",
             "add timeout, for example 5m",
         )
 
@@ -122,45 +124,49 @@ def lint_timeout(step: StepDraft, report: Report) -> None:
 def lint_gate(step: StepDraft, report: Report) -> None:
     """A gate that stays open for ever is one that everybody forgets."""
     gate = step.fields.get("gate")
-    if gate and gate.expires_ms is None and "timeout_ms" not in step.fields:
+    if gate and gate.expires_ms is None and "timeout" not in step.written:
         report.warning(
             step.part("approval").place,
             "lint.gate_expiry",
-            f"gate {step.name!r} never expires",
+            f"gate {step.shown} never expires",
             "add expires to approval, for example 24h",
         )
 
 
-def lint_changes(step: StepDraft, draft: Draft, report: Report) -> None:
+def lint_changes(i: int, draft: Draft, report: Report) -> None:
     """A gate that sends work back needs some to send back; one that does not names none."""
-    gate = step.fields.get("gate")
+    step, gate = draft.steps[i], draft.steps[i].fields.get("gate")
     if gate is None:
         return
-    if gate.on_reject != "changes" and gate.revise:
+    if gate.on_reject in ("cancel", "fail") and gate.revise:
         report.warning(
             step.part("approval", "revise").place,
             "lint.revise",
-            f"gate {step.name!r} has revise, which does nothing without onReject: changes",
+            f"gate {step.shown} has revise, which does nothing without onReject: changes",
             "add onReject: changes, or remove revise",
         )
-    needs = [draft.index.get(edge.step) for edge in step.fields.get("depends_on", ())]
-    agents = any(need is not None and draft.steps[need].kind == "agent" for need in needs)
-    if gate.on_reject == "changes" and not gate.revise and not agents:
+    named = step.part("approval").value.get("revise")
+    if gate.on_reject != "changes" or gate.revise != () or (named and named.value):
+        return
+    if i in draft.unclear:
+        return
+    needs = [draft.index[edge.step] for edge in step.fields.get("depends_on", ())]
+    if not any(draft.steps[need].kind in ("agent", None) for need in needs):
         report.warning(
             step.part("approval").place,
             "lint.revise",
-            f"gate {step.name!r} sends nothing back: no agent step comes right before it",
+            f"gate {step.shown} sends nothing back: no agent step comes right before it",
             "name the steps to send back in revise",
         )
 
 
 def lint_unused(step: StepDraft, draft: Draft, report: Report) -> None:
     """A field that has no effect was meant to have one."""
-    written, undone = step.node.value, step.fields.get("undo") is not None
+    written, undone = step.node.value, "undo" in step.fields or "undo" in step.written
     if step.kind is None:
         return
     limits_undo = undone and draft.fields.get("parallel_undo")  # how many are undone at a time
-    if "limit" in written and "forEach" not in written and not limits_undo:
+    if "limit" in written and "forEach" not in step.written and not limits_undo:
         warn_unused(step, "limit", "without forEach", report)
     for field, kinds in USED_BY.items():
         if field not in written or step.kind in kinds:
@@ -174,16 +180,15 @@ def lint_unused(step: StepDraft, draft: Draft, report: Report) -> None:
 def is_taken_by_undo(step: StepDraft, field: str) -> bool:
     """An undo that says nothing else follows its step, also a step that has no use for it."""
     undo = step.fields.get("undo")
-    runs = undo is not None and step.kind in USED_BY["undo"] and step.fields.get("mutates", True)
-    if not runs or field not in UNDO_TAKES:
-        return False
+    if undo is None or not step.fields.get("mutates", True) or field not in UNDO_TAKES:
+        return field in UNDO_TAKES and step.unread("undo", "undo")
     own = UNDO_TAKES[field]
     return own is None or getattr(undo, own) is None
 
 
 def is_told_to_policies(step: StepDraft, field: str) -> bool:
     """Policies may decide by a cost that nobody reserves."""
-    return field == "cost" and "policy" in step.fields
+    return field == "cost" and "policy" in step.written
 
 
 def warn_unused(step: StepDraft, field: str, where: str, report: Report) -> None:
@@ -191,7 +196,7 @@ def warn_unused(step: StepDraft, field: str, where: str, report: Report) -> None
     report.warning(
         step.node.place_of(field),
         "lint.unused",
-        f"step {step.name!r}: {field} does nothing {where}",
+        f"step {step.shown}: {field} does nothing {where}",
         "remove it",
     )
 
@@ -202,14 +207,14 @@ def lint_undo(step: StepDraft, report: Report) -> None:
     Who declares a step irreversible has said so. A child that completed stays completed.
     """
     found = step.fields
-    changes = step.kind in UNDOABLE and found.get("mutates", True)
-    known = found.get("irreversible") or "undo" in found or "undo" in step.node.value
-    if changes and not known:
+    changes = step.kind in UNDOABLE and found.get("mutates", not step.unread("mutates", "mutates"))
+    known = found.get("irreversible", step.unread("irreversible", "irreversible"))
+    if changes and not known and "undo" not in found and "undo" not in step.written:
         child = "the child of " if step.kind == "workflow" else ""
         report.warning(
             step.node.place,
             "lint.undo",
-            f"{child}step {step.name!r} changes something that a compensation would not undo",
+            f"{child}step {step.shown} changes something that a compensation would not undo",
             "add undo, mutates: false if it only reads, or irreversible: true if nothing can be",
         )
 
@@ -220,11 +225,11 @@ def lint_irreversible(draft: Draft, report: Report) -> None:
         return
     gated = set(gated_steps(draft))
     for i, step in enumerate(draft.steps):
-        if step.fields.get("irreversible") and i not in gated:
+        if step.fields.get("irreversible") and is_known(i, draft) and i not in gated:
             report.warning(
                 step.node.place,
                 "lint.irreversible",
-                f"step {step.name!r} is irreversible, and no gate comes before it",
+                f"step {step.shown} is irreversible, and no gate comes before it",
                 "let it depend on an approval step",
             )
 

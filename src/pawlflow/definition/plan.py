@@ -13,6 +13,7 @@ from pawlflow.definition.bound import Bound, bind
 from pawlflow.definition.canonical import definition_from_bytes, definition_hash
 from pawlflow.definition.correlate import correlation_of
 from pawlflow.definition.express import compile_expression, compile_template
+from pawlflow.definition.rules import rules_of
 from pawlflow.definition.shape import (
     ASKED_KINDS,
     Gate,
@@ -31,8 +32,6 @@ from pawlflow.model.ids import Digest, DurationMs, StepName, WorkflowName
 
 MILLIONTHS: Final = 1_000_000  # amounts of a budget are whole numbers of these
 PLANS_MAX: Final = 1_024  # definitions at work at one time; a plan of ten steps takes 20 KB
-RULES: Final = 2  # what instances started by this version are decided by
-ASKING_RULES: Final = 3  # those with a step that asks policies: for others nothing changed
 NO_RETRY: Final = Retry(max_retries=0)
 RETRY_ONCE: Final = Retry(max_retries=1)  # failurePolicy: retry, for steps without a policy
 START_ROOTS: Final = frozenset({"input", "instance"})
@@ -76,6 +75,7 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: StepKind
     target: str
     attempted: bool  # made in attempts by an executor: run and agent
+    opened: bool  # begun without an attempt, by waiting for what may not come: wait and approval
     takes_input: bool  # has a `with`: these, children and emit
     by_agent: bool
     needs: tuple[int, ...]  # its dependencies
@@ -200,7 +200,7 @@ def compile_plan(workflow: Workflow) -> Plan:
         parallel_undo=workflow.parallel_undo,
         ladder=workflow.escalation,
         guarded_by=guarded_by(steps),
-        rules=ASKING_RULES if any(step.policy for step in steps) else RULES,
+        rules=rules_of(workflow),
         budget=plan_budget(workflow),
         output=bound_template(workflow.output, FORWARD_ROOTS, index),
         search=tuple(
@@ -231,6 +231,7 @@ def plan_step(
         kind=step.kind,
         target=step.target,
         attempted=step.kind in ("run", "agent"),
+        opened=step.kind in ("wait", "approval"),
         takes_input=step.kind in ASKED_KINDS,
         by_agent=step.kind == "agent",
         needs=tuple(index[edge.step] for edge in step.depends_on),

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from pawlflow.definition.characters import UNPRINTABLE, ReadError, read_text
+from pawlflow.definition.characters import UNPRINTABLE, ReadError, read_source
 from pawlflow.definition.finding import Place
 from pawlflow.definition.report import Report
 from pawlflow.definition.scalars import ScalarError, resolve
@@ -92,7 +92,7 @@ def read_yaml(
     Nothing comes back if something had to be left out: it would only seem to be missing.
     """
     try:
-        source = Source(file, read_text(text, file, bytes_max=limits.bytes_max))
+        source = read_source(text, file, bytes_max=limits.bytes_max)
         composer = Composer(source, report, limits)
         for event in parse(source):
             composer.take(event)

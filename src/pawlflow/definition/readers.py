@@ -18,6 +18,7 @@ from pawlflow.definition.fields import (
     misread,
     name_of,
     read_fields,
+    read_part,
     shown,
 )
 from pawlflow.definition.read import Node, plain
@@ -60,16 +61,15 @@ def read_expression(node: Node, report: Report, name: str) -> Any:
 
 def read_template(node: Node, report: Report, name: str) -> Any:
     """A value whose texts may hold `${...}`, and whose secrets are references."""
-    before = len(report.findings)
     check_secrets(node, report, name)
-    return plain(node) if len(report.findings) == before else BAD
+    return plain(node)
 
 
 def read_params(node: Node, report: Report, name: str) -> Any:
-    """A template that gives a mapping: one, or a single `${...}` that will be one."""
+    """A template of parameters: a mapping, or a single `${...}`, whose value is passed as it is."""
     whole = isinstance(node.value, str) and WRAPPED.match(node.value)
     if not isinstance(node.value, dict) and not whole:
-        return misread(report, node, name, "a mapping, or one ${...} that gives a mapping")
+        return misread(report, node, name, "a mapping, or one ${...} in its place")
     return read_template(node, report, name)
 
 
@@ -207,18 +207,17 @@ RETRY_TABLE = Table(
 
 def read_retry(node: Node, report: Report, _: str) -> Any:
     """A retry policy."""
-    before = len(report.findings)
-    found = read_fields(node, RETRY_TABLE, report)
+    found = read_part(node, RETRY_TABLE, report)
+    if found is BAD:
+        return BAD
     fixed = found.get("backoff")
-    if isinstance(fixed, int) and "initial_ms" in found:
+    if isinstance(fixed, int) and "initialDelay" in node.value:
         report.error(
             node.place_of("initialDelay"),
             "field.conflict",
             f"backoff: {fixed} ms is the delay already, so initialDelay has no meaning",
             "remove initialDelay, or write backoff: constant",
         )
-    if len(report.findings) > before:
-        return BAD
     if isinstance(fixed, int):
         # A delay that was written out is meant; the default cap must not shorten it.
         default = Retry(max_retries=0).cap_ms

@@ -82,13 +82,19 @@ def spot(found: Finding) -> tuple[str, int, int]:
 
 def suggest(word: str, known: Collection[str], cutoff: float = 0.6) -> str:
     """`did you mean ...?` when a known name is close to the word, else nothing."""
+    close = nearest(word, known, cutoff)
+    return f"did you mean {close!r}?" if close else ""
+
+
+def nearest(word: str, known: Collection[str], cutoff: float = 0.6) -> str | None:
+    """The known name that is close to the word."""
     candidates = list(islice(known, CANDIDATES_MAX))
     folded = {name.lower().replace("_", "").replace("-", ""): name for name in candidates}
     close = folded.get(word.lower().replace("_", "").replace("-", ""))
     if close is None:
         matches = get_close_matches(word[:80], candidates, n=1, cutoff=cutoff)
         close = matches[0] if matches else None
-    return f"did you mean {close!r}?" if close else ""
+    return close
 
 
 def listing(names: Collection[str]) -> str:

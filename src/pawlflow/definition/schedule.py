@@ -5,7 +5,7 @@ from typing import Any, Final
 from pawlflow.definition.draft import Draft
 from pawlflow.definition.express import ExpressionError, compile_template
 from pawlflow.definition.expressions import Text, compile_text
-from pawlflow.definition.fields import ANY, BAD, FLAG, Field, Table, choice, read_fields
+from pawlflow.definition.fields import ANY, BAD, FLAG, Field, Table, choice, read_fields, written_in
 from pawlflow.definition.frame import Document
 from pawlflow.definition.read import Node, plain
 from pawlflow.definition.readers import CRON, PARAMS, WORKFLOW, ZONE
@@ -58,7 +58,7 @@ def read_schedule(document: Document, report: Report) -> Schedule | None:
 def check_line(spec: Node, report: Report) -> None:
     """Its times are given once."""
     given = [name for name in ("schedule", "cron") if name in spec.value]
-    if not given:
+    if not given and not {"schedule", "cron"}.intersection(written_in(spec, SPEC_TABLE)):
         report.error(
             spec.place,
             "field.missing",

@@ -13,8 +13,9 @@ import msgspec
 from pawlflow.model.ids import DurationMs, EffectName, RoleName, StepName, TimeMs, WorkflowName
 
 StepKind = Literal["run", "agent", "approval", "sleep", "wait", "workflow", "emit"]
+CALLED_KINDS: Final = ("run", "agent", "workflow")  # somebody answers, perhaps too late
 # What is given to somebody: it takes a `with`, and may ask the policies first.
-ASKED_KINDS: Final = ("run", "agent", "workflow", "emit")
+ASKED_KINDS: Final = (*CALLED_KINDS, "emit")
 OnFailure = Literal["abort", "skip", "compensate", "escalate"]
 OnTimeout = Literal["fail", "retry", "escalate"]
 FailurePolicy = Literal["abort", "skip", "compensate", "retry"]

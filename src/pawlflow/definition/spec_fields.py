@@ -17,7 +17,9 @@ from pawlflow.definition.fields import (
     list_of,
     misread,
     read_fields,
+    read_part,
     struct,
+    without_bad,
 )
 from pawlflow.definition.read import Node, plain
 from pawlflow.definition.readers import (
@@ -107,9 +109,7 @@ def read_bound(node: Node, report: Report, name: str) -> Any:
     """A soft and a hard limit, the soft one below."""
     before = len(report.findings)
     found = read_fields(node, BOUND_TABLE, report)
-    if len(report.findings) > before:
-        return BAD
-    if not found:
+    if not found and len(report.findings) == before:
         return misread(report, node, name, "soft, hard or both")
     if "soft" in found and "hard" in found and found["soft"] > found["hard"]:
         report.error(
@@ -118,7 +118,6 @@ def read_bound(node: Node, report: Report, name: str) -> Any:
             f"{name}: soft ({found['soft']}) is above hard ({found['hard']})",
             "the soft limit warns before the hard one stops: make it the smaller one",
         )
-        return BAD
     return found
 
 
@@ -134,9 +133,8 @@ BUDGET_TABLE = Table(
 
 def read_trigger(node: Node, report: Report, _: str) -> Any:
     """What starts an instance: an event, a schedule or both."""
-    before = len(report.findings)
-    found = read_fields(node, TRIGGER_TABLE, report)
-    if len(report.findings) > before:
+    found = read_part(node, TRIGGER_TABLE, report)
+    if found is BAD:
         return BAD
     if "event" not in found and ("schedule" not in found or "condition" in found):
         report.error(
@@ -145,7 +143,6 @@ def read_trigger(node: Node, report: Report, _: str) -> Any:
             "trigger has no 'event'" + ("" if "condition" in found else " and no 'schedule'"),
             "add event: NAME, or schedule: CRON",
         )
-        return BAD
     return Trigger(**found)
 
 
@@ -157,7 +154,7 @@ def read_search(node: Node, report: Report, name: str) -> Any:
     if not isinstance(node.value, dict):
         return misread(report, node, name, "a mapping of attribute to expression")
     if len(node.value) > ATTRIBUTES_MAX:
-        return misread(report, node, name, f"at most {ATTRIBUTES_MAX} attributes", "field.value")
+        misread(report, node, name, f"at most {ATTRIBUTES_MAX} attributes", "field.value")
     found = {}
     for key, child in node.value.items():
         if not ATTRIBUTE_NAME.match(key):
@@ -168,7 +165,7 @@ def read_search(node: Node, report: Report, name: str) -> Any:
                 "use letters, digits, dot, hyphen and underscore, starting with a letter",
             )
         found[key] = EXPRESSION.read(child, report, key)
-    return BAD if BAD in found.values() else found
+    return without_bad(**found)
 
 
 SEARCH = Reader(
@@ -221,7 +218,7 @@ SPEC_TABLE = Table(
             "what starts it by itself",
         ),
         "effects": Field("effects", list_of(EFFECT, "effects"), "the effects steps may run"),
-        "budget": Field("budget", struct(dict, BUDGET_TABLE), "limits of spending"),
+        "budget": Field("budget", struct(without_bad, BUDGET_TABLE), "limits of spending"),
         "steps": Field("steps", steps_of(STEP_TABLE), "the steps", required=True),
         "compensation": Field("compensation", COMPENSATION, "undo by agents, as in spec 003"),
         "output": Field("output", TEMPLATE, "the result of the workflow; texts may hold ${...}"),

@@ -16,8 +16,9 @@ from pawlflow.definition.fields import (
     choice,
     integer,
     list_of,
-    read_fields,
+    read_part,
     struct,
+    without_bad,
 )
 from pawlflow.definition.read import Node
 from pawlflow.definition.readers import (
@@ -92,19 +93,19 @@ UNDO_TABLE = Table(
 
 def read_undo(node: Node, report: Report, _: str) -> Any:
     """An undo: exactly one of run and agent."""
-    before = len(report.findings)
-    found = read_fields(node, UNDO_TABLE, report)
-    if isinstance(node.value, dict) and ("run" in node.value) == ("agent" in node.value):
+    found = read_part(node, UNDO_TABLE, report)
+    if found is BAD:
+        return BAD
+    named = {kind: found.pop(kind) for kind in ("run", "agent") if kind in found}
+    if len(named) != 1:
         report.error(
             node.place,
             "step.kind",
-            "undo names " + ("both run and agent" if "run" in node.value else "no run or agent"),
+            "undo names " + ("both run and agent" if named else "no run or agent"),
             "an undo is exactly one of run: EFFECT and agent: ROLE",
         )
-    if len(report.findings) > before:
-        return BAD
-    kind: Literal["run", "agent"] = "run" if "run" in found else "agent"
-    return Undo(kind=kind, target=found.pop(kind), **found)
+    kind: Literal["run", "agent"] = "run" if "run" in named else "agent"
+    return Undo(kind=kind, target=named[kind] if len(named) == 1 else BAD, **found)
 
 
 POLICY_TABLE = Table(
@@ -168,8 +169,10 @@ STEP_TABLE = Table(
         "undoOnFailure": Field("undo_on_failure", FLAG, "true: undone also when it failed"),
         "mutates": Field("mutates", FLAG, "false: read-only, never undone; default true"),
         "irreversible": Field("irreversible", FLAG, "true: cannot be undone, so gate it"),
-        "policy": Field("policy", struct(dict, POLICY_TABLE), "what is asked before dispatch"),
-        "cost": Field("cost", struct(dict, COST_TABLE), "reserved against the budget"),
+        "policy": Field(
+            "policy", struct(without_bad, POLICY_TABLE), "what is asked before dispatch"
+        ),
+        "cost": Field("cost", struct(without_bad, COST_TABLE), "reserved against the budget"),
         "priority": Field("priority", PRIORITY, "higher starts first, default 0"),
     },
 )

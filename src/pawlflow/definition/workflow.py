@@ -9,9 +9,9 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Any, cast
 
-from pawlflow.definition.draft import Draft, StepDraft
-from pawlflow.definition.expressions import check_expressions
-from pawlflow.definition.fields import Table, read_fields
+from pawlflow.definition.draft import Draft, StepDraft, name_shown
+from pawlflow.definition.expressions import check_expressions, check_start
+from pawlflow.definition.fields import Table, read_fields, written_in
 from pawlflow.definition.finding import Finding
 from pawlflow.definition.frame import Document, read_frame
 from pawlflow.definition.links import link_steps
@@ -86,6 +86,7 @@ def read_spec(document: Document, report: Report, limits: Limits) -> Draft | Non
     found = read_fields(document.spec, table, report)
     nodes = found.pop("steps", None)
     if nodes is None or not few_enough(nodes, document.spec, report, limits):
+        check_start(Draft(ioa=document.ioa, spec=document.spec, fields=found), report)
         return None
     step_table = IOA_STEP_TABLE if document.ioa else STEP_TABLE
     steps = [read_step(node, step_table, report) for node in nodes]
@@ -93,7 +94,14 @@ def read_spec(document: Document, report: Report, limits: Limits) -> Draft | Non
     for i, step in enumerate(steps):
         if step.name and index.setdefault(step.name, i) != i:
             refuse_duplicate(step, steps[index[step.name]], report)
-    draft = Draft(ioa=document.ioa, spec=document.spec, fields=found, steps=steps, index=index)
+    draft = Draft(
+        ioa=document.ioa,
+        spec=document.spec,
+        fields=found,
+        steps=steps,
+        index=index,
+        written=written_in(document.spec, table),
+    )
     for node in found.pop("compensation", ()):
         read_compensation(node, draft, report)
     return draft
@@ -134,7 +142,13 @@ def read_step(node: Node, table: Table, report: Report) -> StepDraft:
             f"policy does not go with {kind}; it goes with {', '.join(ASKED_KINDS)}",
             "put it on the step that acts",
         )
-    return StepDraft(name=found.get("name", ""), kind=kind, node=node, fields=found)
+    return StepDraft(
+        name=found.get("name", ""),
+        kind=kind,
+        node=node,
+        fields=found,
+        written=written_in(node, table),
+    )
 
 
 def read_kind(node: Node, found: dict[str, Any], table: Table, report: Report) -> StepKind | None:
@@ -145,9 +159,11 @@ def read_kind(node: Node, found: dict[str, Any], table: Table, report: Report) -
     given = [kind for kind in node.value if kind in known]
     if len(given) == 1:
         return cast("StepKind", given[0])
+    if not given and any(kind in known for kind in written_in(node, table)):
+        return None  # under a name that was refused
     for kind in given:
         found.pop(kind, None)
-    label = f"step {found['name']!r}" if "name" in found else "the step"
+    label = f"step {name_shown(node)}" if name_shown(node) else "the step"
     report.error(
         node.place_of(given[1]) if given else node.place,
         "step.kind",
@@ -168,10 +184,12 @@ def refuse_duplicate(step: StepDraft, first: StepDraft, report: Report) -> None:
 
 
 def read_compensation(node: Node, draft: Draft, report: Report) -> None:
-    """Spec 003's spelling of undo: a task for an agent, listed beside the steps."""
-    before = report.errors
+    """Spec 003's spelling of undo: a task for an agent, listed beside the steps.
+
+    What else is wrong with it does not keep its step from being looked at.
+    """
     found = read_fields(node, COMPENSATION_TABLE, report)
-    if report.errors > before:
+    if "step" not in found:
         return
     place = node.value["step"].place
     if found["step"] not in draft.index:
@@ -198,9 +216,9 @@ def read_compensation(node: Node, draft: Draft, report: Report) -> None:
             f"step {step.name!r} has an undo and a compensation; the undo is used",
             "remove one of the two",
         )
-    else:
-        undo = Undo(kind="agent", target=found["agent"], action=found["action"])
-        step.fields["undo"] = undo
+    else:  # of what cannot be read nothing is built
+        agent, action = found.get("agent", ""), found.get("action")
+        step.fields["undo"] = Undo(kind="agent", target=agent, action=action)
     draft.compensated.add(step.name)
 
 
@@ -214,7 +232,7 @@ def check_effects(draft: Draft, report: Report) -> None:
         if step.kind == "run" and "target" in step.fields:
             check_effect(step.fields["target"], step.part("run"), known, report)
         undo = step.fields.get("undo")
-        if undo and undo.kind == "run":
+        if undo and undo.kind == "run" and undo.target:
             check_effect(undo.target, step.part("undo", "run"), known, report)
 
 

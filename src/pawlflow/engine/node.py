@@ -16,7 +16,7 @@ class Share(msgspec.Struct, frozen=True):
     """What a node is to do about its share."""
 
     lost: tuple[int, ...]  # it has them in mind, and another one owns them
-    release: tuple[int, ...]  # they are more than its share
+    release: tuple[int, ...]  # they are more than its share, be it that it works on them or not
     take: tuple[int, ...]  # nobody has them, and they are within its share
 
 
@@ -34,5 +34,5 @@ def share_of(view: View, held: Sequence[int]) -> Share:
     # After an absence of the store every lease has run out: owners get the time to say otherwise.
     free = [shard for shard, owner in view.owners.items() if owner is None] if view.steady else []
     forgotten = [s for s, owner in view.owners.items() if owner == view.node and s not in held]
-    wanted = [*forgotten, *free][: max(0, quota - len(mine))]
-    return Share(lost, tuple(mine[quota:]), tuple(wanted))
+    room = max(0, quota - len(mine))
+    return Share(lost, (*mine[quota:], *forgotten[room:]), (*forgotten, *free)[:room])

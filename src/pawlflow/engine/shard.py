@@ -170,7 +170,7 @@ class Shards(Core):
         if not owned:
             return
         cells: list[Address] = []
-        if not self.loading:
+        if not self.loading and (self.silent or self.inbox.cold.cells):
             silent = (each for each in islice(self.silent, LOADS_MAX) if each not in self.hot)
             cells = list(dict.fromkeys([*self.inbox.cold.pick(LOADS_MAX), *silent]))
             for batch in (self.staging, self.making):  # what is not written cannot be read yet

@@ -13,6 +13,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Duration = str | float | timedelta
 After = Any  # Refs, names of steps, success(...), one or several
+Undo = str | Step[..., Any] | Mapping[str, Any]  # an effect, the step that does it, or as in YAML
 
 
 def approval(  # noqa: PLR0913  # what a gate consists of
@@ -28,10 +29,15 @@ def approval(  # noqa: PLR0913  # what a gate consists of
     guards: Iterable[str | Step[..., Any]] = (),
     revise: Iterable[str | Step[..., Any]] = (),
     on_failure: str | None = None,
+    undo: Undo | None = None,
+    undo_on_failure: bool | None = None,
     after: After = (),
     when: Any = None,
 ) -> Ref[dict[str, Any]]:
-    """A gate: the flow waits until people agree. Its result is `{by, comment}`."""
+    """A gate: the flow waits until people agree. Its result is `{by, comment}`.
+
+    `undo` takes back what was granted; with `undo_on_failure` also what was rejected or expired.
+    """
     tracing = current("approval")
     gate = some(
         role=role,
@@ -47,8 +53,7 @@ def approval(  # noqa: PLR0913  # what a gate consists of
     fields: dict[str, Any] = {"approval": gate}
     if show is not None:
         fields["show"] = template_of(show, read)
-    if on_failure is not None:
-        fields["onFailure"] = on_failure
+    fields |= some(onFailure=on_failure, **undoing(tracing, undo, failed=undo_on_failure))
     return tracing.add(name, fields, read, after=after, when=when)
 
 
@@ -68,12 +73,15 @@ def wait_for(  # noqa: PLR0913  # what a wait consists of
     name: str | None = None,
     on_timeout: str | None = None,
     on_failure: str | None = None,
+    undo: Undo | None = None,
+    undo_on_failure: bool | None = None,
     after: After = (),
     when: Any = None,
 ) -> Ref[Any]:
     """Wait for an event or a signal; `match=lambda event: event.id == order.id` chooses which.
 
-    Its result is the event's data.
+    Its result is the event's data. `undo` takes back what it stands for; with `undo_on_failure`
+    also where it did not come in time.
     """
     tracing = current("wait_for")
     read: set[str] = set()
@@ -83,6 +91,7 @@ def wait_for(  # noqa: PLR0913  # what a wait consists of
         timeout=None if timeout is None else duration_of(timeout),
     )
     fields = {"wait": wait, **some(onTimeout=on_timeout, onFailure=on_failure)}
+    fields |= undoing(tracing, undo, failed=undo_on_failure)
     return tracing.add(name or name_from(event), fields, read, after=after, when=when)
 
 
@@ -272,6 +281,17 @@ def workflow_name(tracing: Tracing, workflow: Any) -> str:
 def is_flow(what: Any) -> bool:
     """Is this a flow, or something else that has a workflow of its own?"""
     return not isinstance(what, Ref | Step) and hasattr(type(what), "workflow")
+
+
+def undoing(tracing: Tracing, undo: Undo | None, *, failed: bool | None) -> dict[str, Any]:
+    """How a gate or a wait is undone. A function is remembered, since whoever starts needs it."""
+    if isinstance(undo, Step):
+        tracing.know(undo)
+        undo = undo.name
+    if isinstance(undo, str):
+        undo = {"run": undo}
+    made = None if undo is None else template_of(undo, set(), secrets=True)
+    return some(undo=made, undoOnFailure=failed)
 
 
 def names_of(steps: Iterable[str | Step[..., Any]]) -> list[str] | None:

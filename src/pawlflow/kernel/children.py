@@ -8,7 +8,7 @@ from typing import Literal
 
 from pawlflow.kernel.draft import ENGINE, Draft
 from pawlflow.kernel.state import Instance, key_of
-from pawlflow.kernel.units import RUNNING, WAITING, Unit
+from pawlflow.kernel.units import RUNNING, Unit
 from pawlflow.model.codec import hash_of
 from pawlflow.model.events import StepWaiting
 from pawlflow.model.failure import Failure, failure_of
@@ -40,16 +40,11 @@ def child_id(state: Instance, unit: Unit) -> InstanceId:
     return InstanceId(f"{name}.{digest}.{unit.attempt}")
 
 
-def is_attempted(unit: Unit) -> bool:
-    """Is somebody else at work on this now: an executor, or a child?"""
-    return unit.status == RUNNING or (unit.status == WAITING and unit.wait == "child")
-
-
 def stop_attempt(draft: Draft, unit: Unit, reason: Literal["cancel", "timeout"]) -> None:
     """Say that the present attempt is no longer wanted."""
     if unit.status == RUNNING:
         draft.stop(unit, "do", reason)
-    elif is_attempted(unit):
+    elif unit.is_attempted():
         name = WorkflowName(draft.state.plan.steps[unit.step].target)
         by = draft.state.closing.by if draft.state.closing else ENGINE
         draft.send(REGISTRY, REGISTRY, StopChild(name, child_id(draft.state, unit), by))

@@ -39,7 +39,7 @@ def fire_step(draft: Draft, unit: Unit) -> None:
     plan = draft.state.plan.steps[unit.step]
     if unit.status == RUNNING and draft.state.closing is not None:
         draft.emit(StepCancelled(unit.step, unit.item))
-    elif children.is_attempted(unit):
+    elif unit.is_attempted():
         children.stop_attempt(draft, unit, "timeout")
         message = f"attempt {unit.attempt} of {plan.name} took too long"
         mend.fail_attempt(draft, unit, draft.failure("timeout", "step.timeout", message))

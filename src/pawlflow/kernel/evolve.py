@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify
 from typing import Any, Final, Literal, get_args
 
+from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.kernel import evolve_again as again
 from pawlflow.kernel import evolve_steps as steps
-from pawlflow.kernel.counters import (
-    set_undo_until,
-    set_until,
-)
+from pawlflow.kernel.counters import set_undo_until, set_until
 from pawlflow.kernel.state import RANK_INSTANCE, Instance, State, arm, key_of
 from pawlflow.kernel.system import batch, loop, policies, rate, registry, schedule, slots, topic
 from pawlflow.kernel.units import (
@@ -187,6 +185,8 @@ def take_off(state: Instance, unit: Unit) -> None:
     """Its undo has begun, or cannot: it is no longer on the list. The last one always goes."""
     if unit.undo == UNDO_PENDING:
         state.undo_list.pop()
+    if unit.late is not None and state.rules >= UNDOING_RULES:
+        state.asked.append(unit.place)  # a human need no longer see to it
     if state.done.pop(unit.place, None) is not None:
         state.items[unit.place] = unit
 

@@ -1,5 +1,6 @@
 """Evolve, steps: what each event in the life of a step does to the state."""
 
+from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.kernel.counters import (
     line_up,
     list_for_undo,
@@ -32,7 +33,6 @@ from pawlflow.kernel.units import (
 )
 from pawlflow.model import budgets
 from pawlflow.model import events as ev
-from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, TimeMs
 
 
@@ -61,12 +61,9 @@ def touched(state: Instance, step: int, item: int) -> Unit:
 
 def count_attempt(state: Instance, unit: Unit, *, corrects: bool) -> None:
     """Another attempt has begun; a step counts those of its items."""
-    unit.attempt += 1
-    unit.feedback += corrects
-    if unit.item != NO_ITEM:
-        whole = state.unit(unit.step)
-        whole.attempt += 1
-        whole.feedback += corrects
+    for counted in (unit,) if unit.item == NO_ITEM else (unit, state.unit(unit.step)):
+        counted.attempt += 1
+        counted.feedback += corrects
 
 
 def on_ready(state: Instance, event: ev.StepReady) -> None:
@@ -171,6 +168,8 @@ def on_granted(state: Instance, event: ev.GateGranted) -> None:
         return
     unit.result = event.result
     settle(state, unit, SUCCEEDED)
+    if state.plan.steps[unit.step].undo is not None and state.rules >= UNDOING_RULES:
+        list_for_undo(state, unit)
     let_go(state, unit.step)
 
 
@@ -185,8 +184,7 @@ def on_skipped(state: Instance, event: ev.StepSkipped) -> None:
     unit = touched(state, event.step, event.item)
     unit.failure, unit.result = event.failure, None
     settle(state, unit, SKIPPED)
-    if event.failure is not None:
-        list_unknown(state, unit, event.attempt, event.failure)
+    list_unknown(state, unit, event.attempt)
     if unit.item == NO_ITEM:
         let_go(state, unit.step)
 
@@ -195,14 +193,18 @@ def on_step_failed(state: Instance, event: ev.StepFailed) -> None:
     unit = touched(state, event.step, event.item)
     unit.failure = event.failure
     settle(state, unit, FAILED)
-    list_unknown(state, unit, event.attempt, event.failure)
+    list_unknown(state, unit, event.attempt)
 
 
-def list_unknown(state: Instance, unit: Unit, attempt: int, failure: Failure) -> None:
-    """An attempt failed, but may have done its work: some steps ask to be undone even then."""
-    plan = state.plan.steps[unit.step]
-    unknown = plan.undo_on_failure or failure.kind == "unknown_outcome"
-    if plan.undo is not None and unknown and attempt:
+def list_unknown(state: Instance, unit: Unit, attempt: int) -> None:
+    """An attempt failed, but may have done its work: some steps ask to be undone even then.
+
+    So may those who did not answer a wait or a gate, once it was open.
+    """
+    plan, failure = state.plan.steps[unit.step], unit.failure
+    unknown = failure and (plan.undo_on_failure or failure.kind == "unknown_outcome")
+    opened = plan.opened and unit.wait is not None and state.rules >= UNDOING_RULES
+    if plan.undo is not None and unknown and (attempt or opened):
         list_for_undo(state, unit)
 
 
@@ -211,6 +213,7 @@ def on_rejected(state: Instance, event: ev.GateRejected) -> None:
         unit = state.at(event.step, event.item)
         unit.failure = event.failure
         settle(state, unit, FAILED)
+        list_unknown(state, unit, 0)  # 0: by this no attempt ended
 
 
 def on_voted(state: Instance, event: ev.GateVoted) -> None:
@@ -228,7 +231,18 @@ def on_claimed(state: Instance, event: ev.ReviewClaimed) -> None:
 
 
 def on_step_cancelled(state: Instance, event: ev.StepCancelled) -> None:
-    settle(state, state.at(event.step, event.item), CANCELLED)
+    unit = state.at(event.step, event.item)
+    tried = failed_attempts(state, unit)
+    if (tried or unit.status in (BACKOFF, ESCALATED)) and state.rules >= UNDOING_RULES:
+        list_unknown(state, unit, tried)
+    settle(state, unit, CANCELLED)
+
+
+def failed_attempts(state: Instance, unit: Unit) -> int:
+    """How many attempts of this run have failed; earlier runs and what is at work do not count."""
+    earlier = state.earlier.get((unit.step, unit.item))
+    before = state.unit(earlier[-1]).attempt if earlier else 0
+    return unit.attempt - before - unit.is_attempted() if has_keys(state, unit) else 0
 
 
 def on_backed_off(state: Instance, event: ev.StepBackedOff) -> None:
@@ -293,5 +307,5 @@ def on_late_success(state: Instance, event: ev.LateSuccess) -> None:
     recall_round(unit, event.round)
     if event.undo:
         list_for_undo(state, unit)
-    else:
+    if not event.undo or state.closing is None:
         state.asked.append(unit.place)

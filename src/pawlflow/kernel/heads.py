@@ -78,8 +78,8 @@ def questions_changed(state: Instance) -> list[tuple[StepName, Question | None]]
     found: list[tuple[StepName, Question | None]] = []
     for unit in map(state.unit, dict.fromkeys(state.asked)):
         undone = state.closing is not None and state.closing.compensate
-        if unit.late is not None and not undone and (orphan := orphan_of(state, unit, state.now)):
-            found.append((orphan.step, orphan))
+        if unit.late is not None and (orphan := orphan_of(state, unit, state.now)):
+            found.append((orphan.step, None if undone else orphan))
         if not unit.over:
             found.append((state.name_of(unit), question_of(state, unit)))
     return found

@@ -4,17 +4,10 @@ A success may settle any attempt of its step key, a failure only its own. So a d
 a reordered receipt never changes an outcome.
 """
 
+from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.kernel import budget, children, mend, policies, undo
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.units import (
-    SUCCEEDED,
-    UNDO_NONE,
-    UNDO_RUNNING,
-    WAITING,
-    Key,
-    Unit,
-    is_open,
-)
+from pawlflow.kernel.units import SUCCEEDED, UNDO_NONE, UNDO_RUNNING, WAITING, Key, Unit, is_open
 from pawlflow.model.events import LateSuccess, StepCancelled, StepSucceeded, UndoDone
 from pawlflow.model.failure import Failure
 from pawlflow.model.inputs import Receipt
@@ -60,16 +53,17 @@ def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bo
 
 
 def joins_undo(draft: Draft, unit: Unit) -> bool:
-    """Must this late success be undone? Only while compensation is open, and only once."""
-    has_undo = draft.state.plan.steps[unit.step].undo is not None
-    closing = draft.state.closing
-    return has_undo and closing is not None and closing.compensate and unit.undo == UNDO_NONE
+    """Must this late success be undone, now or should it come to that? Only once."""
+    state = draft.state
+    has_undo = state.plan.steps[unit.step].undo is not None
+    may_come = state.rules >= UNDOING_RULES if state.closing is None else state.closing.compensate
+    return has_undo and may_come and unit.undo == UNDO_NONE
 
 
 def receive_failure(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:
     """Fail the running attempt, or see it stopped."""
     own = incoming.attempt == unit.attempt and key.round == unit.round
-    if not own or not children.is_attempted(unit):
+    if not own or not unit.is_attempted():
         return False
     budget.spend(draft, unit, incoming)
     if draft.state.closing is not None:

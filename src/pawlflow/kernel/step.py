@@ -2,8 +2,8 @@
 
 import msgspec
 
-from pawlflow.definition.plan import RULES as RULES
 from pawlflow.definition.plan import Plan
+from pawlflow.definition.rules import RULES as RULES
 from pawlflow.kernel.decide import decide
 from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.evolve import EVOLVE, begin_turn

@@ -7,12 +7,13 @@ compensation (spec 003, 4.2 rule 4).
 from typing import Any, Literal
 
 from pawlflow.definition.plan import UndoPlan
+from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.kernel import children, ladder
 from pawlflow.kernel.backoff import delay_ms
 from pawlflow.kernel.counters import depth_of
 from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.state import Instance
-from pawlflow.kernel.units import RUNNING, Unit
+from pawlflow.kernel.units import RUNNING, SUCCEEDED, Unit
 from pawlflow.kernel.values import evaluate_payload, extra_of
 from pawlflow.model import events as ev
 from pawlflow.model.failure import RETRIED, Failure
@@ -26,7 +27,7 @@ def stop(draft: Draft, decided: ev.InstanceStopping) -> None:
     draft.emit(decided)
     state = draft.state
     for unit in sorted(map(state.unit, state.open), key=lambda unit: (unit.step, unit.item)):
-        if children.is_attempted(unit):
+        if unit.is_attempted():
             children.stop_attempt(draft, unit, "cancel")
         else:
             draft.emit(ev.StepCancelled(unit.step, unit.item))
@@ -67,15 +68,13 @@ def next_to_undo(state: Instance) -> int | None:
     One at a time; with parallelUndo those that lie equally deep, the deepest first, and as many as
     `limit` and maxParallel allow.
     """
-    if not state.compensating or not state.undo_list:
+    plan = state.plan
+    given_up = state.undone_failed and not plan.undo_continues
+    if given_up or not state.compensating or not state.undo_list:
         return None
-    if state.undone_failed and not state.plan.undo_continues:
-        return None
-    place, running, plan = state.undo_list[-1], len(state.undoing), state.plan
-    if running and not plan.parallel_undo:
-        return None
-    limit = plan.steps[state.unit(place).step].limit
-    if running >= min(limit, plan.max_parallel or limit):
+    place = state.undo_list[-1]
+    limit = plan.steps[state.unit(place).step].limit if plan.parallel_undo else 1
+    if len(state.undoing) >= min(limit, plan.max_parallel or limit):
         return None
     level = depth_of(state, next(iter(state.undoing), place))
     return place if depth_of(state, place) == level else None
@@ -86,17 +85,19 @@ def close(draft: Draft, outcome: Literal["failed", "cancelled"]) -> None:
     rollback: ev.Rollback = "none"
     if draft.state.compensating:
         rollback = "partial" if draft.state.undone_failed else "full"
-    draft.emit(
-        ev.InstanceFailed(rollback) if outcome == "failed" else ev.InstanceCancelled(rollback)
-    )
+    ended = ev.InstanceFailed if outcome == "failed" else ev.InstanceCancelled
+    draft.emit(ended(rollback))
 
 
 def begin_undo(draft: Draft, unit: Unit) -> None:
     """Build the undo from the original command and its result, and dispatch it."""
     plan = undo_plan(draft, unit)
+    # What an earlier run was answered is not the answer to a run that failed.
+    answered = unit.status == SUCCEEDED or draft.state.rules < UNDOING_RULES
+    result = (unit.result if answered else None) or unit.late
     facts: dict[str, Any] = {
         "command": unit.params.value if unit.params else None,
-        "result": result.value if (result := unit.result or unit.late) else None,
+        "result": result.value if result else None,
     }
     if unit.items is not None:  # put aside: the list may be another now
         item = {"item": unit.items.value[unit.item], "index": unit.item}

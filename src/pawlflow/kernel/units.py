@@ -115,6 +115,10 @@ class Unit(msgspec.Struct, array_like=True, forbid_unknown_fields=True, gc=False
     place: int = 0  # its number among all units: the step's, or one behind them for an item
     asking: Asking | None = None  # of the policies
 
+    def is_attempted(self) -> bool:
+        """Is somebody else at work on this now: an executor, or a child?"""
+        return self.status == RUNNING or (self.status == WAITING and self.wait == "child")
+
 
 class Done(Record, frozen=True, gc=False):
     """An item that succeeded at its first attempt: there is little more to be known about it."""

@@ -50,24 +50,22 @@ def take_kept_signal(draft: Draft, unit: Unit) -> None:
     """A signal may have come before the wait opened; the oldest that matches is taken."""
     event = draft.state.plan.steps[unit.step].event
     for kept in list(draft.state.signals.values()):
-        if kept.event != event:
-            continue
-        if offer(draft, unit, kept.number, kept.data):
+        if kept.event == event and offer(draft, unit, kept.number, kept.data):
             return
 
 
 def receive_signal(draft: Draft, incoming: Signal) -> Rejected | None:
-    """Keep the signal, and give it to the first open wait that matches."""
+    """Give the signal to the first open wait that matches, or keep it for one still to open."""
     state = draft.state
     if state.closing is not None:
         return Rejected("instance.stopping", state.cell.key)
-    if len(state.signals) >= SIGNALS_MAX:
+    open_ = map(state.unit, state.listening.get(incoming.event, ()))
+    taker = next((unit for unit in open_ if matches_wait(draft, unit, incoming.data)), None)
+    if taker is None and len(state.signals) >= SIGNALS_MAX:
         return Rejected("signal.too_many", f"{SIGNALS_MAX} signals are kept already")
     draft.emit(ev.SignalReceived(incoming.event, incoming.data, incoming.by))
-    number = state.signals_seen
-    for step in list(state.listening.get(incoming.event, ())):
-        if offer(draft, state.unit(step), number, incoming.data):
-            break
+    if taker is not None:
+        offer(draft, taker, state.signals_seen, incoming.data)
     return None
 
 

@@ -264,6 +264,8 @@ def stopping(state: Instance, event: ev.InstanceStopping) -> str:
 def late(state: Instance, event: ev.LateSuccess) -> str:
     """A settled step had succeeded after all."""
     then = "so it is undone too" if event.undo else "which changes nothing any more"
+    if event.undo and state.closing is None:
+        then = "so it is undone too, should it come to that"
     return f"attempt {event.attempt} of {name_of(state, event)} succeeded late, {then}"
 
 

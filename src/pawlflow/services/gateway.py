@@ -17,6 +17,7 @@ from pawlflow.model.ids import CellId, Tenant
 from pawlflow.model.inputs import Receipt
 from pawlflow.model.intents import Call, Intent, Stop
 from pawlflow.projections.history import trace_id
+from pawlflow.requests import tenant_name
 from pawlflow.services import batches, protocol
 from pawlflow.services.commands import WAITING_MAX, Commands
 from pawlflow.services.completions import Intake, Trust
@@ -156,7 +157,7 @@ class Services:
             unsigned = os.environ.get(UNSIGNED) == "allow"
         trust = Trust(Keys(engine.reader), dict(options.executor_keys), unsigned=unsigned)
         places: dict[Tenant | None, str] = {None: url} if isinstance(url, str) else {}
-        places |= {} if isinstance(url, str) else {Tenant(who): at for who, at in url.items()}
+        places |= {} if isinstance(url, str) else {tenant_name(who): at for who, at in url.items()}
         for tenant, at in places.items():
             gateway = Gateway(engine, await connect(at), trust, tenant, options)
             self.gateways[tenant] = gateway

@@ -190,13 +190,15 @@ class Questions:
     async def definitions(self, asked: Asked, tenant: Tenant) -> Any:
         """Every workflow by name and version, with its steps and what they ask of whom.
 
-        Those of the engine may be started for every tenant, and are taken before the tenant's own.
+        What `start` takes for the tenant, and no other: a name means the engine's workflow, and
+        only if it has none of that name the tenant's own.
         """
         del asked
         reader = self.engine.reader
-        every = [*reader.published(self.engine.tenant), *reader.published(tenant)]
-        known = {(each.name, -each.version): each for each in reversed(every)}
-        found = [known[place] for place in sorted(known)]
+        ours, theirs = reader.published(self.engine.tenant), reader.published(tenant)
+        taken = {each.name for each in ours}
+        every = [*ours, *(each for each in theirs if each.name not in taken)]
+        found = sorted(every, key=lambda each: (each.name, -each.version))
         texts = reader.definitions([each.definition for each in found])
         items = [
             {

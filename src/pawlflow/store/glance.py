@@ -16,13 +16,17 @@ FOUND_MAX: Final = 200  # nobody chooses from more
 BUSY_MS: Final = 20
 LOOK_S: Final = 0.05  # for a query: then the answer is nothing
 LAST: Final = "\U0010ffff"  # sorts behind every text
+IN_FORCE: Final = "policy in force"
+EVENTS: Final = 5  # where in a turn they stand (docs/journal.md)
+RETIRED: Final = ".retired"  # how the tag of an event ends after which a policy is not in force
 SYSTEM: Final = {"schedule": "$schedule/", "batch": "$batch/"}
 
 
 def names_in(path: Path, kind: str, tenant: str, begin: str = "", of: str = "") -> list[str]:
-    """Names of a kind that begin so: `id workflow review role tenant schedule batch step`.
+    """Names of a kind that begin so: `id workflow review role tenant schedule batch step policy`.
 
-    For `step`, `of` is the instance. Raises apsw.Error, or gives nothing, if it cannot be told.
+    For `step`, `of` is the instance; `policy` is one that was ever published, `policy in force` one
+    that is not retired. Raises apsw.Error, or gives nothing, if it cannot be told.
     """
     if not path.is_file() or not path.stat().st_size:
         return []
@@ -43,6 +47,11 @@ def found_in(db: apsw.Connection, kind: str, tenant: str, begin: str, of: str) -
     if kind == "step":
         rows = db.execute(sql["definition"], (tenant, of)).fetchall()
         return [name for row in rows for name in steps_of(row[0]) if name.startswith(begin)]
+    if kind in ("policy", IN_FORCE):
+        turns = [row[0] for row in db.execute(sql["policy"], (tenant,))]
+        return [
+            each for each in policies_of(turns, in_force=kind == IN_FORCE) if each.startswith(begin)
+        ]
     before = SYSTEM.get(kind, "")
     name = "system" if before else kind
     if kind == "id":
@@ -58,3 +67,14 @@ def steps_of(data: Any) -> list[str]:
     import cbor2
 
     return [str(step["name"]) for step in cbor2.loads(data)["steps"]]
+
+
+def policies_of(turns: list[bytes], *, in_force: bool) -> list[str]:
+    """The names in the turns of their cell, newest first: no table has them."""
+    import cbor2
+
+    last: dict[str, str] = {}  # what happened last to each
+    for data in turns:
+        for tag, name, *_ in reversed(cbor2.loads(data)[EVENTS]):
+            last.setdefault(name, tag)
+    return sorted(name for name, tag in last.items() if not (in_force and tag.endswith(RETIRED)))

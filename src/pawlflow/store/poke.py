@@ -16,9 +16,9 @@ _READ_BYTES: Final = 64
 class Pokes:
     """The listening end, kept by the owner of a store's file; `fileno` can be waited for."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, node: str = "", what: str = "poke") -> None:
         """Listen beside this file. What a killed owner left there is swept away."""
-        self._name = socket_name(path)
+        self._name = pokes_name(path, node, what)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             self._socket.settimeout(0)
@@ -58,24 +58,24 @@ class Pokes:
             return
 
 
-def poke(path: Path) -> bool:
-    """Tell the owner of this file that mail waits. False if nobody listens."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.settimeout(0)
-        try:
-            sender.sendto(b"!", str(socket_name(path)))
-        except BlockingIOError:
-            return True  # so many pokes wait already that it will wake up
-        except OSError:
-            return False
+def poke(path: Path, node: str = "", what: str = "poke") -> bool:
+    """Tell the owner of this file, or a node that shares it. False if nobody listens."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.settimeout(0)
+            sender.sendto(b"!", str(pokes_name(path, node, what)))
+    except BlockingIOError:
+        return True  # so many pokes wait already that it will wake up
+    except OSError:
+        return False
     return True
 
 
-def socket_name(path: Path) -> Path:
-    """Where the owner of this file listens: beside it, or elsewhere if that name is too long."""
+def pokes_name(path: Path, node: str = "", what: str = "poke") -> Path:
+    """Where somebody listens: beside the file, or elsewhere if that name is too long."""
     real = os.path.realpath(path)
-    beside = Path(real + ".poke")
+    beside = Path(f"{real}.nodes/{node}.{what}" if node else f"{real}.{what}")
     if len(os.fsencode(beside)) <= NAME_BYTES_MAX:
         return beside
     digest = sha256(os.fsencode(real)).hexdigest()[:32]
-    return FAR / f"pawl-{digest}.poke"
+    return FAR / f"pawl-{digest}{node and '-'}{node}.{what}"

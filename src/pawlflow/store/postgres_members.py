@@ -14,8 +14,8 @@ import psycopg
 from pawlflow.store.postgres_link import Connection, connect, run
 from pawlflow.store.postgres_owner import Ownership
 from pawlflow.store.postgres_url import Where, scrubbed
-from pawlflow.store.postgres_wake import Wake
 from pawlflow.store.sharing import View
+from pawlflow.store.wake import Wake
 
 log = logging.getLogger("pawl.store")
 RENEW_S: Final = 2.0  # between two looks; a lease is 5 seconds

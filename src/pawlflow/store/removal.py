@@ -49,7 +49,7 @@ def check_removed(batch: Batch) -> None:
                 told[entry.ref] = told.get(entry.ref, 0) + 1
     if len(heads) != len(batch.removed) or told != dict.fromkeys(heads, 1):
         raise wrong("a cell is removed, and not one entry says so")
-    if not heads.keys().isdisjoint(_moved(batch)):
+    if heads and not heads.keys().isdisjoint(_moved(batch)):
         raise wrong("a cell is removed that the batch writes to")
 
 

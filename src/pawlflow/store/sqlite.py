@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -49,11 +48,11 @@ from pawlflow.store.sqlite_backup import backup
 from pawlflow.store.sqlite_copy import Progress
 from pawlflow.store.sqlite_errors import gap, odd, told
 from pawlflow.store.sqlite_find import SqliteRows, read_attributes
-from pawlflow.store.sqlite_mail import SqliteMail
 from pawlflow.store.sqlite_owner import Ownership, owner
 from pawlflow.store.sqlite_rows import SQL
 from pawlflow.store.sqlite_schema import opened
-from pawlflow.store.sqlite_work import roll_back, writing
+from pawlflow.store.sqlite_sharing import SqliteShared
+from pawlflow.store.sqlite_work import Pen
 from pawlflow.store.sqlite_write import read_answer, refuse_moved, write_batch, write_mail
 
 T = TypeVar("T")
@@ -61,22 +60,28 @@ log = logging.getLogger("pawl.store")
 PAGE: Final = 1_000  # cells read at once: between two pages writers may write
 
 
-class SqliteStore(SqliteMail):
+class SqliteStore(SqliteShared):
     """A store in a file; see `port.Store` for what each method promises."""
 
-    def __init__(self, path: Path, *, busy_ms: int = 5_000, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, busy_ms: int = 5_000, vfs: str | None = None, patient: bool = False
+    ) -> None:
         """Open the file, make it if it is missing. Only `claim` makes this process its owner."""
         self.path = path.absolute()
         self._db = opened(self.path, busy_ms=busy_ms, vfs=vfs)
-        self._owning: Ownership | None = None
+        self._pen = Pen(self.path, patient=patient)
 
     def claim(self, shards: Sequence[int] | None = None) -> list[ShardHead]:
-        """Take the file's lock, look at the end of each journal, and raise the epochs."""
+        """Look at the end of each journal, and raise the epochs.
+
+        It takes the file's lock before; who shares it gets of these what no other has.
+        """
         owning = self._owning or Ownership(self.path)
         wanted = range(SHARDS) if shards is None else shards
         try:
             with self._writing("claiming table shard"):
                 refuse_moved(self.path, self._db)
+                wanted = self._seated(wanted)
                 for head in self._heads(wanted):
                     self.check_end(head)
                 self._db.executemany(SQL["shard_claim"], [(shard,) for shard in wanted])
@@ -292,8 +297,13 @@ class SqliteStore(SqliteMail):
             "version": version,
             "size": size,
             "owner": owner(self.path),
+            "nodes": self.nodes(),
             "move": mark,
         }
+
+    def again(self) -> "SqliteStore":
+        """Another handle on it, as patient as this one."""
+        return SqliteStore(self.path, patient=bool(self.node))
 
     def backup(self, to: Path, progress: Progress | None = None) -> None:
         """Copy the store into another file while it is at work; durable when this returns."""
@@ -331,24 +341,7 @@ class SqliteStore(SqliteMail):
         except apsw.Error as trouble:  # all that was promised is durable without it
             log.warning("%s could not be closed in order: %r", self.path, trouble)
         finally:
+            self._pen.close()
             if self._owning is not None:
                 self._owning.release()
                 self._owning = None
-
-    @contextmanager
-    def _reading(self, place: str) -> Iterator[None]:
-        """Several statements that read one moment of the store."""
-        try:
-            self._db.execute("BEGIN")
-            try:
-                yield
-            finally:
-                roll_back(self._db)
-        except apsw.Error as trouble:
-            raise told(trouble, self.path, f"reading {place}") from trouble
-        except (LookupError, TypeError, ValueError) as trouble:
-            raise odd(self.path, place, trouble) from trouble
-
-    def _writing(self, place: str) -> AbstractContextManager[None]:
-        """A transaction: all of it durable at the end, or nothing of it."""
-        return writing(self._db, self.path, place)

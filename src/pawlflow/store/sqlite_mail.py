@@ -1,7 +1,8 @@
-"""What a SQLite store reads with one statement, and its mailbox."""
+"""A handle on a SQLite store: how it reads and writes, and its mailbox."""
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,15 +14,17 @@ from pawlflow.store.mailbox import Mail
 from pawlflow.store.rows import Row, mail_of
 from pawlflow.store.sqlite_errors import odd, told
 from pawlflow.store.sqlite_rows import SQL
+from pawlflow.store.sqlite_work import Pen, reading, writing
 
 T = TypeVar("T")
 
 
 class SqliteMail:
-    """The part of a store that waits for its owner, as it is read."""
+    """A handle, and what waits for the owner of the store."""
 
     path: Path
     _db: apsw.Connection
+    _pen: Pen
 
     def mail(self, shards: Sequence[int], after: int, limit: int) -> list[Mail]:
         """Mail of these shards, oldest first."""
@@ -58,3 +61,11 @@ class SqliteMail:
             return [make(row) for row in rows]
         except (LookupError, TypeError, ValueError) as trouble:
             raise odd(self.path, "its rows", trouble) from trouble
+
+    def _reading(self, place: str) -> AbstractContextManager[None]:
+        """Several statements that read one moment of the store."""
+        return reading(self._db, self.path, place)
+
+    def _writing(self, place: str) -> AbstractContextManager[None]:
+        """A transaction: all of it durable at the end, or nothing of it."""
+        return self._pen.around(writing(self._db, self.path, place))

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 
 from pawlflow.store import marks
-from pawlflow.store.check import REFUSALS_MAX, check_heads, check_taken, moved, wrong
+from pawlflow.store.check import REFUSALS_MAX, check_heads, check_taken, mask_of, moved, wrong
 from pawlflow.store.port import (
     SHARDS,
     Batch,
@@ -36,7 +36,9 @@ Places = dict[Ref, int]  # where an entry of a cell lies among all
 
 def write_batch(db: apsw.Connection, batch: Batch) -> None:
     """Write everything a batch holds, if its fences stand and it fits together."""
-    heads = moved(batch, {row[0]: shard_of(row) for row in db.execute(SQL["shards"])})
+    fenced = mask_of(fence.shard for fence in batch.fences)
+    found = db.execute(SQL["shards_fenced"], (fenced,))
+    heads = moved(batch, {row[0]: shard_of(row) for row in found})
     check_heads(batch)
     remove_cells(db, batch)
     db.executemany(

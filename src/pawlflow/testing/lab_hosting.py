@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Final, Self
 
 from pawlflow.alerts import Alerts
 from pawlflow.app import engine_on, second_handle
-from pawlflow.children import with_children
+from pawlflow.children import steps_of
 from pawlflow.definition.plan import Plan
 from pawlflow.effects.runner import CONCURRENCY, Runner
 from pawlflow.embedded import Pawl
 from pawlflow.engine.clock import Clock
 from pawlflow.engine.drivers import Engine
 from pawlflow.engine.shard import Limits
-from pawlflow.model.ids import CellId, TimeMs
+from pawlflow.model.ids import CellId, Tenant, TimeMs
 from pawlflow.model.inputs import Receipt
 from pawlflow.moments import Moment, moment_of
 from pawlflow.retaining import Retainer, gone
@@ -338,15 +338,15 @@ class HostedLab(Pawl):
         found = self.world.called.values()
         return [each for each in found if name is None or name in each.names]
 
-    def refuse_orphans(self, plan: Plan) -> None:
+    def refuse_orphans(self, plan: Plan, owner: Tenant) -> None:
         """Name what neither a function nor a script carries out, before anything starts."""
         before = set(self.lab_registry.scripted)
-        steps = [step for each in with_children(plan, self.known_plan) for step in each.steps]
+        steps = steps_of(plan, partial(self.known_plan, owner=owner))
         self.lab_registry.scripted |= {
             name for step in steps for name in self.world.targets_of(step)
         }
         try:
-            super().refuse_orphans(plan)
+            super().refuse_orphans(plan, owner)
         except NoExecutor as error:
             error.add_note('or let a script answer: lab.script(NAME, {"some": "result"})')
             raise

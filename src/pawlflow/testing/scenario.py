@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pawlflow.definition.fields import Schema, read_fields
+from pawlflow.definition.fields import Schema, read_fields, written_in
 from pawlflow.definition.finding import Finding, Place
 from pawlflow.definition.frame import NAME_TABLE, PAWL, PAWL_TABLE, Document, read_frame
 from pawlflow.definition.read import FILE_LIMITS, Limits, Node
@@ -130,7 +130,8 @@ def read_workflows(
     """The workflows under test, and policies; empty if they cannot be had, which is reported."""
     if not isinstance(spec.value, dict):
         return (), ()
-    if ("workflow" in spec.value) == ("definition" in spec.value):
+    said = written_in(spec, SCENARIO_TABLE)
+    if ("workflow" in said) == ("definition" in said):
         report.error(
             spec.place,
             "scenario.workflow",

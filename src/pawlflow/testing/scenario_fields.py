@@ -19,7 +19,7 @@ from pawlflow.definition.fields import (
     integer,
     list_of,
     misread,
-    read_fields,
+    read_part,
     shown,
     struct,
 )
@@ -196,11 +196,10 @@ NEEDS = {"message": "fail", "findings": "fail", "warnings": "ok"}
 
 def read_answer(node: Node, report: Report, _: str) -> Any:
     """Exactly one of ok, fail and hang, with what belongs to it."""
-    before = report.errors
-    found = read_fields(node, ANSWER_TABLE, report)
-    if report.errors > before:
+    found = read_part(node, ANSWER_TABLE, report)
+    if found is BAD or (found.get("hang") is BAD and not {"ok", "fail"} & found.keys()):
         return BAD
-    given = [name for name in ("ok", "fail") if name in found] + ["hang"] * found.get("hang", False)
+    given = [name for name in ("ok", "fail") if name in found] + ["hang"] * bool(found.get("hang"))
     if len(given) != 1:
         report.error(
             node.place,
@@ -209,7 +208,7 @@ def read_answer(node: Node, report: Report, _: str) -> Any:
             "write one of {ok: RESULT}, {fail: CLASS}, {hang: true}",
         )
         return BAD
-    for name in found.keys() & {"message", "findings", "warnings", "twice", "usage"}:
+    for name in node.value.keys() & {"message", "findings", "warnings", "twice", "usage"}:
         if NEEDS.get(name, given[0]) != given[0] or given[0] == "hang":
             report.error(
                 node.place_of(name),
@@ -284,11 +283,12 @@ ACTION_TABLE = Table(
 
 def read_action(node: Node, report: Report, _: str) -> Any:
     """Exactly one verb at a time. Who acts, if not said, is filled in by the scenario."""
-    before = report.errors
-    found = read_fields(node, ACTION_TABLE, report)
-    if report.errors > before:
+    found = read_part(node, ACTION_TABLE, report)
+    if found is BAD:
         return BAD
     given = [name for name in node.value if name in VERBS]
+    if not given and any(verb in found for verb in VERBS):
+        return BAD  # under a name that was refused
     if len(given) != 1:
         report.error(
             node.place if not given else node.place_of(given[1]),
@@ -297,8 +297,9 @@ def read_action(node: Node, report: Report, _: str) -> Any:
             f"use one of: {', '.join(VERBS)}",
         )
         return BAD
-    arguments = {"by": "", **found.pop(given[0])}
-    return Action(verb=given[0], place=node.place, **found, **arguments)
+    arguments = {"by": "", **(found[given[0]] or {})}
+    about = {name: found[name] for name in ("at_ms", "refused") if name in found}
+    return Action(verb=given[0], place=node.place, **about, **arguments)
 
 
 COUNT = integer(0)

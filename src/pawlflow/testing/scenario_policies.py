@@ -34,6 +34,8 @@ def check_published(script: Iterable[Any], policies: tuple[Policy, ...], report:
     known = {(policy.name, policy.version) for policy in policies}
     named = {policy.name for policy in policies}
     for action in script:
+        if not action.policy or not action.version:  # none, or not readable
+            continue
         if action.verb == "retire" and action.policy not in named:
             report.error(
                 action.place,

@@ -58,7 +58,8 @@ def compile_expression(
 ) -> Expression:
     """Check and compile, with or without `${ }`. Raises ExpressionError with an offset."""
     table = Table(roots, fallback)
-    run = compile_node(parse_source(source), Scope(table))
+    with table.compiling():
+        run = compile_node(parse_source(source), Scope(table))
     offsets = tuple(offset for _, offset in table.places)
     return Expression(
         refs=tuple(table.refs),
@@ -258,7 +259,7 @@ def compile_call(node: tree.Call, scope: Scope) -> Run:
         return compile_macro(node, node.receiver, scope)
     function = FUNCTIONS.get(node.function)
     if not function or not (function.bare if node.receiver is None else function.method):
-        raise unknown_function(node)
+        return refuse_function(node, scope)
     arguments = node.arguments if node.receiver is None else (node.receiver, *node.arguments)
     if len(arguments) != function.arity:
         raise wrong_count(node, str(function.arity - (node.receiver is not None)))
@@ -269,6 +270,17 @@ def compile_call(node: tree.Call, scope: Scope) -> Run:
         return compile_matches(subject, arguments[1])
     argument = compile_node(arguments[1], scope)
     return lambda env: run(env, subject(env), argument(env))
+
+
+def refuse_function(node: tree.Call, scope: Scope) -> Run:
+    """Refuse a function, and look at the rest, in which more may be wrong.
+
+    Not at what a method is given: of a macro that is misspelt, it would be a variable.
+    """
+    scope.table.refuse(unknown_function(node))
+    for part in node.arguments if node.receiver is None else (node.receiver,):
+        compile_node(part, scope)
+    return constant(None)
 
 
 def unknown_function(node: tree.Call) -> ExpressionError:

@@ -23,6 +23,8 @@ class ExpressionError(Exception):
         self.offset = offset
         self.hint = hint
         self.path = path
+        self.more: list[ExpressionError] = []  # what else is wrong, at check time
+        self.refs: list[tuple[tuple[str, ...], int]] = []  # what was read until then, and where
 
 
 def syntax_error(message: str, offset: int, hint: str = "") -> ExpressionError:

@@ -12,6 +12,7 @@ LOWEST = 1
 LEVELS = {"||": 1, "&&": 2, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5} | dict.fromkeys(
     ["==", "!=", "<", "<=", ">", ">=", "in"], 3
 )
+SHOWN_MAX = 40  # characters of a word that a message repeats
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 T = TypeVar("T")
@@ -31,7 +32,7 @@ def parse_source(source: str) -> tree.Node:
     node = parser.expression()
     end = parser.expect("end", "the end").offset
     if end < len(source):
-        raise syntax_error("unexpected '}'", end)
+        raise syntax_error("unexpected '}'", end, "remove it, or write the '{' that it closes")
     return node
 
 
@@ -53,6 +54,15 @@ FOREIGN = {
     "is": "write == to compare",
     "=": "write == to compare",
 }
+
+
+ENDS = ("the end", "'}'")  # what the grammar wants where an expression is complete
+EXAMPLE = "write an expression like input.count > 3"
+
+
+def quoted(token: Token) -> str:
+    """A word as messages show it; a long text is cut."""
+    return repr(token.text) if len(token.text) <= SHOWN_MAX else f"{token.text[:SHOWN_MAX]!r}..."
 
 
 class Parser:
@@ -87,9 +97,18 @@ class Parser:
 
     def unexpected(self, wanted: str) -> ExpressionError:
         """The next token is not what the grammar wants here."""
-        found = repr(self.token.text) if self.token.text else "the end"
-        hint = FOREIGN.get(self.token.text, "")
+        found = quoted(self.token) if self.token.text else "the end"
+        hint = FOREIGN.get(self.token.text) or self.way_out(wanted, found)
         return syntax_error(f"expected {wanted}, found {found}", self.token.offset, hint)
+
+    def way_out(self, wanted: str, found: str) -> str:
+        """What to write, and between which words."""
+        before = quoted(self.tokens[self.at - 1]) if self.at else ""
+        if wanted in ENDS:
+            return f"remove {found}, or write an operator like && or + before it"
+        if found == "the end":
+            return f"write {wanted} after {before}" if before else EXAMPLE
+        return f"write {wanted} between {before} and {found}" if before else f"remove {found}"
 
     def expression(self) -> tree.Node:
         """`a ? b : c ? d : e`: a loop, because only the part after the colon may go on."""
@@ -199,7 +218,9 @@ class Parser:
         """A root, a macro's variable, or a call."""
         token = self.take()
         if token.text in RESERVED:
-            raise syntax_error(f"{token.text!r} is a reserved word of CEL", token.offset)
+            message = f"{token.text!r} is a reserved word of CEL"
+            hint = f"use another name; a key is written input['{token.text}']"
+            raise syntax_error(message, token.offset, hint)
         if self.accept("("):
             return tree.Call(token.text, None, self.arguments(), token.offset)
         return tree.Name(token.text, token.offset)

@@ -3,7 +3,8 @@
 # Closures are made by the thousand: unevaluated annotations spare each a tuple of its own.
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -14,6 +15,7 @@ Ref: TypeAlias = tuple[str, ...]
 Path: TypeAlias = tuple[str | int, ...]
 
 ALIASES = {"payload": "event"}
+WRONG_MAX = 200  # told of one text; a hostile one has any number, each with a suggestion
 
 
 class Table:
@@ -28,6 +30,37 @@ class Table:
         self.slots = 0  # macro variables alive at once, at most
         self.metered = False  # whether anything here spends units
         self.nodes = 0  # compiled so far; a macro's body costs what it adds
+        self.wrong: dict[str, ExpressionError] | None = None  # by message, while all are wanted
+
+    @contextmanager
+    def compiling(self) -> Iterator[None]:
+        """Go on after an unknown name, and raise in the end: the first of all that is wrong.
+
+        Whoever compiles without this is told the first at once.
+        """
+        self.wrong = wrong = {}
+        try:
+            yield
+        except ExpressionError as error:
+            wrong[error.message] = error
+        self.wrong = None
+        for each in wrong.values():
+            each.path = self.path
+        if wrong:
+            first, *first.more = wrong.values()
+            offsets = (offset for _, offset in self.places)
+            first.refs = list(zip(self.refs, offsets, strict=True))
+            raise first
+
+    def is_told(self, message: str) -> bool:
+        """Is this one of several that are told in the end, or are they enough?"""
+        return self.wrong is not None and (message in self.wrong or len(self.wrong) >= WRONG_MAX)
+
+    def refuse(self, error: ExpressionError) -> None:
+        """Raise an error, or keep it while all are wanted."""
+        if self.wrong is None:
+            raise error
+        self.wrong.setdefault(error.message, error)
 
     def index(self, ref: Ref, offset: int) -> int:
         """Where this ref's value stands in the Env."""
@@ -64,7 +97,10 @@ class Scope:
         return name == "steps" and name in self.table.roots and name not in self.variables
 
     def resolve(self, name: str, offset: int) -> tuple[str, str | None]:
-        """The root a name stands for; with a fallback, also the member it then means."""
+        """The root a name stands for; with a fallback, also the member it then means.
+
+        A name that stands for nothing is refused: at once, or in the end of `Table.compiling`.
+        """
         root = ALIASES.get(name, name)
         if name in self.table.roots:
             return name, None
@@ -72,10 +108,9 @@ class Scope:
             return root, None
         if self.table.fallback is not None:
             return self.table.fallback, name
-        known = {*self.table.roots, *self.variables}
-        raise ExpressionError(
-            "expression.unknown_name",
-            f"{name!r} is not a name that can be used here",
-            offset=offset,
-            hint=did_you_mean(name, known),
-        )
+        message = f"{name!r} is not a name that can be used here"
+        if not self.table.is_told(message):
+            hint = did_you_mean(name, {*self.table.roots, *self.variables})
+            error = ExpressionError("expression.unknown_name", message, offset=offset, hint=hint)
+            self.table.refuse(error)
+        return name, None

@@ -82,11 +82,8 @@ def compile_holder(value: Any, path: Path, table: Table) -> tuple[Any, Run | Non
 def compile_text(text: str, path: Path, table: Table) -> tuple[str | None, Run | None]:
     """A string: one expression keeps its type, several or with text between become text."""
     table.path = path
-    try:
+    with table.compiling():
         parts = compile_parts(text, table)
-    except ExpressionError as error:
-        error.path = path
-        raise
     if all(isinstance(part, str) for part in parts):
         return "".join(map(str, parts)), None
     if len(parts) == 1 and not isinstance(parts[0], str):

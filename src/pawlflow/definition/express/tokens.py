@@ -54,9 +54,19 @@ def too_long(offset: int) -> ExpressionError:
 def unreadable(source: str, at: int) -> ExpressionError:
     """No token begins here: say which kind was meant."""
     if source[at] in "'\"":
-        return syntax_error("the string that starts here is not closed", at)
-    hint = "did you mean '=='?" if source[at] == "=" else ""
+        hint = f"write {source[at]} where the string ends"
+        return syntax_error("the string that starts here is not closed", at, hint)
+    hint = STRAY.get(source[at], "remove it, or put quotes around the text it is part of")
     return syntax_error(f"unexpected character {source[at]!r}", at, hint)
+
+
+# Characters that are half an operator, or one of another language.
+STRAY = {
+    "=": "did you mean '=='?",
+    "&": "did you mean '&&'?",
+    "|": "did you mean '||'?",
+    "$": "inside of an expression there is no $; write input.name",
+}
 
 
 # Raw strings come first (their prefix is a letter), and long quotes before short ones. No
@@ -85,6 +95,7 @@ ESCAPE = re.compile(
     |(?P<octal>[0-3][0-7]{2})|(?P<plain>[abfnrtv\\?"'`]))""",
     re.VERBOSE,
 )
+AS_IT_IS = "write the character itself"
 PLAIN = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True))
 
 
@@ -161,8 +172,11 @@ def read_escape(escape: re.Match[str], offset: int, *, is_bytes: bool) -> bytes:
     number = int(text, 8 if kind == "octal" else 16)
     if not is_bytes:
         if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
-            raise syntax_error(f"\\{escape.group()[1:]} is not a Unicode character", offset)
+            raise syntax_error(
+                f"\\{escape.group()[1:]} is not a Unicode character", offset, AS_IT_IS
+            )
         return chr(number).encode()
     if kind in ("short", "long"):
-        raise syntax_error("a bytes literal takes \\x and octal escapes only", offset)
+        message = "a bytes literal takes \\x and octal escapes only"
+        raise syntax_error(message, offset, "write each byte as \\x and two digits")
     return bytes([number])

@@ -29,3 +29,14 @@ SELECT DISTINCT tenant FROM published WHERE tenant >= ?2 AND tenant < ?3 ORDER B
 -- definition: What an instance runs under.
 SELECT definition.data FROM cell JOIN definition ON definition.hash = cell.definition
 WHERE cell.tenant = ?1 AND cell.key = ?2;
+
+-- policy: The turns of the cell that knows a tenant's policies, newest first, each by its key.
+WITH RECURSIVE turn (prev, number, data) AS (
+  SELECT entry.prev, entry.number, entry.data
+  FROM cell JOIN pulse ON pulse.ref = cell.ref JOIN entry ON entry.id = pulse.last
+  WHERE cell.tenant = ?1 AND cell.key = '$policies'
+  UNION ALL
+  SELECT entry.prev, entry.number, entry.data
+  FROM turn JOIN entry ON entry.id = turn.prev AND entry.number < turn.number
+)
+SELECT data FROM turn;

@@ -10,6 +10,9 @@ INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?);
 -- shards: Where every shard stands.
 SELECT id, epoch, seq, hash, batch, now FROM shard ORDER BY id;
 
+-- shards_fenced: Where these stand: most batches are of all of them, or of one.
+SELECT id, epoch, seq, hash, batch, now FROM shard WHERE (?1 >> id) & 1;
+
 -- shard_add: A shard nobody has owned yet.
 INSERT INTO shard (id, epoch, seq, hash, batch, now) VALUES (?, ?, ?, ?, ?, ?);
 

@@ -37,6 +37,9 @@ class Line:
         self.value: Any = None  # of an item
         self.result: Payload | None = None
         self.queued = self.held = False
+        self.opened = False  # a wait or a gate: somebody was asked for an answer
+        self.failure: Failure | None = None  # the last of this run
+        self.failed = 0  # attempts of this run that did
         self.asks = ""  # the kind of review that is open about it
         self.done = self.skipped = self.late = False
         self.level = 0  # the rung that is asked
@@ -221,6 +224,12 @@ class Audit:
         line.queued = line.held = line.unanswered = False
         line.asks = ""
 
+    def fail(self, line: Line, failure: Failure) -> None:
+        """An attempt, or what came before one, failed; the step is not given up."""
+        line.failed += bool(line.running)
+        line.failure = failure
+        self.end_attempt(line)
+
     def settle(self, line: Line) -> None:
         """A step or item ends, once."""
         if line.done:
@@ -257,10 +266,15 @@ class Audit:
         line.children[line.attempt] = mine[0].child
 
     def unsure(self, line: Line, attempt: int, failure: Failure) -> None:
-        """A failed step may ask to be undone all the same."""
+        """A failed step may ask to be undone all the same, once it was attempted or opened."""
         plan = self.step(line.step)
         unknown = plan.undo_on_failure or failure.kind == "unknown_outcome"
-        if plan.undo is not None and attempt and unknown:
+        if unknown and (attempt or line.opened):
+            self.to_undo(line)
+
+    def to_undo(self, line: Line) -> None:
+        """It is done, or may be: should it come to that it is undone, if there is a way."""
+        if self.step(line.step).undo is not None and not self.is_whole(line):
             self.stack.append(line)
 
     def prove(self, line: Line, what: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.model import events as ev
 from pawlflow.model.ids import NO_ITEM
 from pawlflow.model.inputs import GrantSlot, Receipt, Tick
@@ -10,7 +11,7 @@ from pawlflow.model.journal import Turn
 from pawlflow.testing.sim.audit import INSTANCE, Audit, Fan, Line
 from pawlflow.testing.sim.audit_policies import POLICIES, check_cleared
 from pawlflow.testing.sim.audit_reviews import REVIEWS, check_guards, queue
-from pawlflow.testing.sim.language import GIVEN, ITEMS, WHEN_ITEM, WITH_ITEM
+from pawlflow.testing.sim.language import GIVEN, ITEMS, OPENED, WHEN_ITEM, WITH_ITEM
 
 UNDO: Final = "undo"  # beside a line: the deadline of its undo
 
@@ -141,6 +142,7 @@ def on_waiting(audit: Audit, event: ev.StepWaiting) -> None:
         audit.expect_child(line, audit.key(line, "do", line.round))
     elif event.kind == "approval":
         line.voters, line.granted, line.asks = [], None, "approval"
+    line.opened = audit.step(event.step).kind in OPENED
     audit.arm(line, event.until)
 
 
@@ -160,15 +162,14 @@ def on_succeeded(audit: Audit, event: ev.StepSucceeded) -> None:
         audit.fire(line, f"{line}")
     line.result = event.result
     audit.settle(line)
-    if plan.undo is not None and not audit.is_whole(line):
-        audit.stack.append(line)
+    audit.to_undo(line)
 
 
 def on_backed_off(audit: Audit, event: ev.StepBackedOff) -> None:
     """Retries are bounded."""
     line = audit.line(event.step, event.item)
     audit.by_time(line, event.failure)
-    audit.end_attempt(line)
+    audit.fail(line, event.failure)
     line.retries += 1
     if line.retries > audit.step(event.step).retry.max_retries:
         audit.bad("19", f"retry {line.retries} of {line}")
@@ -185,7 +186,7 @@ def on_requeued(audit: Audit, event: ev.StepRequeued) -> None:
 def on_correcting(audit: Audit, event: ev.StepCorrecting) -> None:
     """Corrections are bounded, and each begins a round."""
     line = audit.line(event.step, event.item)
-    audit.end_attempt(line)
+    audit.fail(line, event.failure)
     line.corrections += 1
     line.round += 1
     audit.key(line, "do", line.round)
@@ -225,6 +226,8 @@ def on_step_cancelled(audit: Audit, event: ev.StepCancelled) -> None:
         audit.bad("child", f"{line} ends, and its child has not answered")
     if audit.tick and line.running:
         audit.fire(line, f"the grace of {line}")
+    if line.failure is not None and audit.plan.rules >= UNDOING_RULES:
+        audit.unsure(line, line.failed, line.failure)
     audit.settle(line)
 
 
@@ -233,7 +236,10 @@ def on_late(audit: Audit, event: ev.LateSuccess) -> None:
     line = audit.of_round(event.step, event.item, event.round)
     if line.late:
         audit.bad("7", f"{line} is late twice")
-    line.late = True
+    line.late, line.result = True, event.result
+    listed = audit.step(line.step).undo is not None and audit.plan.rules >= UNDOING_RULES
+    if listed and not audit.stopping and event.undo == (line in audit.stack):
+        audit.bad("6", f"{line} succeeded late, and is not undone once, should it come to that")
     audit.prove(line, f"{line}, late,")
     audit.money.spend({}, getattr(audit.input, "usage", None))
     if event.undo:
@@ -267,9 +273,14 @@ def on_undo_started(audit: Audit, event: ev.UndoStarted) -> None:
         audit.fire((line, UNDO), f"the back-off of undoing {line}")
     if line not in audit.undoing or event.attempt != line.undo_attempt + 1:
         audit.bad("19", f"attempt {event.attempt} to undo {line}")
-    said = event.params.value
+    said = event.params.value or {}
     if line.value is not None and "item" in said and said["item"] != line.value:
         audit.bad("6", f"{line} was {line.value}, and {said} is undone")
+    answer = None if line.result is None else line.result.value
+    known = {"answer": answer, "result": answer, "r": (answer or {}).get("n")}
+    wrong = [name for name, value in said.items() if known.get(name, value) != value]
+    if wrong and audit.plan.rules >= UNDOING_RULES:
+        audit.bad("6", f"{line} was answered {answer}, and {said} is undone")
     line.undo_attempt = event.attempt
     audit.key(line, "undo", line.round)
     span = plan.undo.span_ms if plan.undo else None

@@ -15,6 +15,8 @@ from pawlflow.testing.sim.audit_policies import bound_to, on_agreed
 def queue(line: Line) -> None:
     """It waits for its start."""
     line.queued, line.held, line.asks = True, False, ""
+    if line.opened:  # it will be asked again, as if it were the first time
+        line.failure = None
 
 
 # Gates
@@ -37,6 +39,7 @@ def on_granted(audit: Audit, event: ev.GateGranted) -> None:
         return
     line.result = event.result
     audit.settle(line)
+    audit.to_undo(line)
 
 
 def count_vote(audit: Audit, line: Line, by: str) -> None:
@@ -93,6 +96,7 @@ def on_gate_rejected(audit: Audit, event: ev.GateRejected) -> None:
         audit.bad("16", f"{line} is rejected by nobody")
     if event.settles:
         audit.settle(line)
+        audit.unsure(line, 0, event.failure)
 
 
 # Changes
@@ -144,7 +148,7 @@ def on_escalated(audit: Audit, event: ev.StepEscalated) -> None:
     """A human decides, by the first rung; after its time the next."""
     line = audit.line(event.step, event.item)
     audit.by_time(line, event.failure)
-    audit.end_attempt(line)
+    audit.fail(line, event.failure)
     climb(audit, line, 1)
 
 

@@ -27,16 +27,18 @@ from pawlflow.testing.sim.chance import Dice
 Rooms = tuple[str, ...]
 ROOMS: Final = (
     *("fans", "children", "parallel", "budget", "priority", "guards"),
-    *("revise", "ladder", "rate", "schedule", "later", "search", "policies"),
+    *("revise", "ladder", "rate", "schedule", "later", "search", "policies", "withdrawn"),
 )
 ATTEMPTED: Final = ("run", "agent")
 FANNED: Final = ("run", "agent", "workflow")
+OPENED: Final = ("wait", "approval")
 GIVEN: Final = (1, 2)  # the items of an instance that was started without any
 ITEMS: Final = "has(input.items) ? input.items : [1, 2]"
 GROUP: Final = "has(input.group) ? input.group : 0"
 WHEN_ITEM: Final = "item > 1"
 WITH_ITEM: Final = {"item": "${ item }", "i": "${ index }"}
 UNDO_ITEM: Final = {"item": "${ item }", "r": "${ result.n }"}
+UNDO_ANSWER: Final = {"answer": "${ result }"}
 LEAVES: Final = ("c1", "c1", "cl", "cx")  # children without children; cl comes late, cx never
 PAID: Final = "fx.paid"  # an effect that says what it cost
 GOVERNED: Final = {
@@ -53,6 +55,7 @@ STIRS: Final = {
     "ladder": ("client.away",),
     "guards": ("client.edit", "exec.validation"),
     "budget": ("client.limits",),
+    "withdrawn": ("exec.terminal",),
 }
 LADDER: Final = (
     Rung(role=RoleName("Lead"), timeout_ms=DurationMs(20_000)),
@@ -95,6 +98,9 @@ def enrich_step(dice: Dice, site: str, step: Step, before: list[Step], rooms: Ro
         step = replace(step, target=PAID, cost=cost)
     if "policies" in rooms and step.kind in FANNED and dice.roll(f"{site}.governed") < 0.6:
         step = replace(step, policy=GOVERNED)
+    if "withdrawn" in rooms and step.kind in OPENED and dice.roll(f"{site}.withdrawn") < 0.8:
+        undo = Undo(kind="run", target="fx.undo", params=UNDO_ANSWER, retry=Retry(max_retries=3))
+        step = replace(step, undo=undo, undo_on_failure=dice.roll(f"{site}.unanswered") < 0.5)
     return step
 
 
@@ -205,8 +211,8 @@ def enrich(dice: Dice, flow: Workflow, rooms: Rooms) -> Workflow:
         fields["steps"] = tuple(enrich_gates(dice, name, list(flow.steps), rooms))
     if rooms and flow.concurrency is not None:
         fields["concurrency"] = replace(flow.concurrency, key=GROUP)
-    if "parallel" in rooms:
-        fields["parallel_undo"] = dice.roll(f"{name}.at_once") < 0.7
+    if {"parallel", "withdrawn"} & {*rooms}:
+        fields["parallel_undo"] = "parallel" in rooms and dice.roll(f"{name}.at_once") < 0.7
         fields["failure_policy"] = dice.pick(f"{name}.back", (flow.failure_policy, "compensate"))
     if "budget" in rooms:
         fields["budget"] = budget_of(dice, name)

@@ -81,6 +81,38 @@ def shallow_undone_first() -> list[Change]:
     return [(evolve_steps, "list_for_undo", list_for_undo)]
 
 
+def grant_stays() -> list[Change]:
+    """What a gate let happen is undone, the grant itself is not."""
+    old = real(counters, "list_for_undo")
+
+    def list_for_undo(found: Any, unit: Unit) -> None:
+        if found.plan.steps[unit.step].gate is None:
+            old(found, unit)
+
+    return [(evolve_steps, "list_for_undo", list_for_undo)]
+
+
+def unanswered_stays() -> list[Change]:
+    """What nobody answered is not undone, though the definition asks for it."""
+    old = real(evolve_steps, "list_unknown")
+
+    def list_unknown(found: Any, unit: Unit, attempt: int) -> None:
+        if attempt:
+            old(found, unit, attempt)
+
+    return [(evolve_steps, "list_unknown", list_unknown)]
+
+
+def late_forgotten() -> list[Change]:
+    """A late success joins what is undone only once compensation has begun."""
+    old = receipts.joins_undo
+
+    def joins(made: Draft, unit: Unit) -> bool:
+        return made.state.closing is not None and old(made, unit)
+
+    return [(receipts, "joins_undo", joins)]
+
+
 def child_started_twice() -> list[Change]:
     """The registry starts two children for one attempt."""
     old = registry.start_child
@@ -101,7 +133,7 @@ def child_of_another_attempt() -> list[Change]:
 
     def receive(made: Draft, unit: Any, key: Any, incoming: Any) -> bool:
         plan = made.state.plan.steps[unit.step]
-        if plan.kind != "workflow" or not children.is_attempted(unit):
+        if plan.kind != "workflow" or not unit.is_attempted():
             return old(made, unit, key, incoming)
         mend.fail_attempt(made, unit, receipts.failure_in(made, incoming))
         return True
@@ -287,6 +319,9 @@ LANGUAGE_BUGS: Final = (
     ("fan-without-limit", "more items than allowed at a time", fan_without_limit),
     ("items-undone-forward", "items are undone in file order", items_undone_in_file_order),
     ("shallow-undone-first", "parallelUndo forgets what depends on what", shallow_undone_first),
+    ("grant-stays", "a gate with an undo is not undone", grant_stays),
+    ("unanswered-stays", "undoOnFailure forgets waits and gates", unanswered_stays),
+    ("late-forgotten", "a late success before compensation stays done", late_forgotten),
     ("child-started-twice", "two children for one attempt", child_started_twice),
     ("child-of-another", "the answer of another attempt is taken", child_of_another_attempt),
     ("child-not-told", "a cancel does not reach the children", child_not_told),

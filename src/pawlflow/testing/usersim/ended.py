@@ -9,8 +9,8 @@ import msgspec
 from pawlflow.kernel.replay import apply_turn, read_turn
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.summary import instance_state
-from pawlflow.kernel.units import Unit
-from pawlflow.model.events import StepSucceeded, UndoDone
+from pawlflow.kernel.units import SUCCEEDED, Unit
+from pawlflow.model.events import GateGranted, StepSucceeded, UndoDone
 from pawlflow.projections.plain import failure_told
 from pawlflow.projections.publish import published
 from pawlflow.projections.units import error_of, named_units, status_of, undo_of
@@ -149,7 +149,7 @@ class Run:
             for event in apply_turn(state, read_turn(data, self.payloads)):
                 telling.events.extend(published(state, event))
                 telling.order.extend(called(state, event))
-                if isinstance(event, StepSucceeded):
+                if isinstance(event, StepSucceeded | GateGranted) and has_succeeded(state, event):
                     telling.done.append(self.life.title(event.step, event.item))
                 if isinstance(event, UndoDone):
                     telling.undone.append(self.life.title(event.step, event.item))
@@ -177,3 +177,8 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<run {self.id}: {self.state}, rollback {self.rollback}>"
+
+
+def has_succeeded(state: Instance, event: StepSucceeded | GateGranted) -> bool:
+    """Is the step done? Where a policy asked, a grant only lets it begin."""
+    return state.at(event.step, event.item).status == SUCCEEDED

@@ -8,13 +8,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pawlflow.definition.plan import Plan
+from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.kernel.replay import apply_turn
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import ESCALATED, WAITING, Unit
 from pawlflow.model import events as ev
 from pawlflow.model.events import Event
+from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, CellId, Digest
 from pawlflow.model.journal import Turn
+from pawlflow.model.reviews import StepReopened
 from pawlflow.projections.verify import verify
 
 PROMISES: Final = {
@@ -45,6 +48,7 @@ class Life:
         self.results: dict[tuple[int, int, int], Event] = {}
         self.owed: list[Place] = []  # what was done and has an undo, in order
         self.undoing: list[Place] = []
+        self.failed: dict[Place, Failure] = {}  # what failed in this run, and is not given up
 
     @property
     def name(self) -> str:
@@ -119,6 +123,19 @@ def on_done(life: Life, event: ev.StepSucceeded) -> None:
     life.owe(event.step, event.item)
 
 
+def on_granted(life: Life, event: ev.GateGranted) -> None:
+    """A gate is a step; what people let happen at a policy's gate is not done yet."""
+    if life.plan.steps[event.step].gate is not None:
+        life.owe(event.step, event.item)
+
+
+def on_rejected(life: Life, event: ev.GateRejected) -> None:
+    """A gate that cancels the instance has failed by that."""
+    plan = life.plan.steps[event.step]
+    if event.settles and plan.gate is not None and plan.undo_on_failure:
+        life.owe(event.step, event.item)
+
+
 def on_late(life: Life, event: ev.LateSuccess) -> None:
     """A success that came after its step was given up."""
     life.settle(event)
@@ -130,7 +147,36 @@ def on_given_up(life: Life, event: ev.StepFailed | ev.StepSkipped) -> None:
     """A failure after which nobody knows, or that asks to be undone all the same."""
     failure, plan = event.failure, life.plan.steps[event.step]
     unknown = failure is not None and failure.kind == "unknown_outcome"
-    if event.attempt and failure is not None and (plan.undo_on_failure or unknown):
+    opened = plan.opened and life.state.at(event.step, event.item).wait is not None
+    begun = event.attempt or opened
+    if begun and failure is not None and (plan.undo_on_failure or unknown):
+        life.owe(event.step, event.item)
+
+
+def on_failing(life: Life, event: ev.StepBackedOff | ev.StepCorrecting | ev.StepEscalated) -> None:
+    """An attempt failed, or nobody answered: what it did until then, nobody knows."""
+    opened = life.plan.steps[event.step].opened
+    if event.attempt or (opened and life.state.at(event.step, event.item).wait is not None):
+        life.failed[event.step, event.item] = event.failure
+
+
+def on_asked_again(life: Life, event: ev.StepResumed | ev.StepRequeued) -> None:
+    """What waits for somebody asks again, as if it were the first time."""
+    if life.plan.steps[event.step].opened:
+        life.failed.pop((event.step, event.item), None)
+
+
+def on_reopened(life: Life, event: StepReopened) -> None:
+    """Another run."""
+    life.failed = {place: why for place, why in life.failed.items() if place[0] != event.step}
+
+
+def on_cancelled(life: Life, event: ev.StepCancelled) -> None:
+    """It is given up with its instance."""
+    failure, plan = life.failed.get((event.step, event.item)), life.plan.steps[event.step]
+    if failure is None or life.state.rules < UNDOING_RULES:
+        return
+    if plan.undo_on_failure or failure.kind == "unknown_outcome":
         life.owe(event.step, event.item)
 
 
@@ -154,9 +200,18 @@ def on_undo_failed(life: Life, event: ev.UndoFailed) -> None:
 
 CHECKS: Final[dict[type, Callable[[Life, Any], None]]] = {
     ev.StepSucceeded: on_done,
+    ev.GateGranted: on_granted,
+    ev.GateRejected: on_rejected,
     ev.LateSuccess: on_late,
     ev.StepFailed: on_given_up,
     ev.StepSkipped: on_given_up,
+    ev.StepBackedOff: on_failing,
+    ev.StepCorrecting: on_failing,
+    ev.StepEscalated: on_failing,
+    ev.StepResumed: on_asked_again,
+    ev.StepRequeued: on_asked_again,
+    StepReopened: on_reopened,
+    ev.StepCancelled: on_cancelled,
     ev.UndoStarted: on_undo_started,
     ev.UndoDone: on_undo_done,
     ev.UndoFailed: on_undo_failed,

@@ -88,7 +88,8 @@ WORDS: Final[dict[type, Words]] = {
     ev.StepCancelled: lambda li, e: f"{title(li, e)} is stopped",
     ev.LateSuccess: lambda li, e: (
         f"{title(li, e)}#{e.attempt} succeeded after all, too late"
-        + ("; it will be undone" if e.undo else "")
+        + ("; it will be undone" if e.undo and li.state.closing else "")
+        + ("; it is undone should it come to that" if e.undo and not li.state.closing else "")
     ),
     ev.GateVoted: lambda li, e: f"{title(li, e)}: {e.by} agrees",
     ev.GateGranted: lambda li, e: f"{title(li, e)} is approved by {e.by}",

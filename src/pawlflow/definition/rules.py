@@ -1,0 +1,35 @@
+"""Rules: the number that instances of a definition are decided by from their start on, for ever.
+
+A definition gets a higher one only if it says something that used to be decided otherwise. All
+others keep theirs, and so the bytes of their journals.
+"""
+
+from typing import Final
+
+from pawlflow.definition.shape import ASKED_KINDS, CALLED_KINDS, Step, Workflow
+
+RULES: Final = 2  # what most instances started by this version are decided by
+ASKING_RULES: Final = 3  # those with a step that asks policies
+# Those with a gate that is undone, or with a step that is although it failed, or may be skipped.
+UNDOING_RULES: Final = 4
+
+
+def rules_of(workflow: Workflow) -> int:
+    """The rules of instances that start now."""
+    if any(is_undone_by_them(workflow, step) for step in workflow.steps):
+        return UNDOING_RULES
+    asks = any(step.policy is not None and step.kind in ASKED_KINDS for step in workflow.steps)
+    return ASKING_RULES if asks else RULES
+
+
+def is_undone_by_them(workflow: Workflow, step: Step) -> bool:
+    """Before these rules nothing undid a gate, nor a wait that had failed.
+
+    Nor what had failed and was stopped before it was given up, nor what was skipped and turned out
+    to be done before compensation began.
+    """
+    if step.undo is None or not step.mutates:
+        return False
+    unsure = step.undo_on_failure and step.kind in (*CALLED_KINDS, "wait")
+    skipped = (step.on_failure or workflow.failure_policy) == "skip" and step.kind in CALLED_KINDS
+    return step.kind == "approval" or unsure or skipped
