@@ -39,11 +39,13 @@ from bench.timing import ROUNDS, is_calm
 
 IN_FLIGHT: Final = (1, 100, 1_000)
 DRIVERS: Final = ("inline", "thread")
+NODES: Final = 2  # processes that share the store; the machine has two cores
 STEPS_A_WORKFLOW: Final = 3
 COMMITS_A_WORKFLOW: Final = 4
 TURNS: Final = 4
 DBOS_FORMS: Final = ("start", "async-start")  # its queue and plain calls were slower in its sweep
 DBOS_IN_FLIGHT: Final = (1, 4, 8, 16, 32, 100, 1_000)
+DBOS_PROCESSES: Final = (1, 2)
 RESTATE_IN_FLIGHT: Final = (1, 32, 100, 250, 500)  # with 1,000 it was slower, or came to no end
 RESTATE_WORKERS: Final = (1, 2)  # processes of its service; the machine has two cores
 RESTATE_NAME: Final = "node_modules/@restatedev/restate-server-*/bin/restate-server"
@@ -126,16 +128,17 @@ def judge_bare(run: Run) -> list[Gate]:
 
 
 def judge_speed(run: Run) -> list[Gate]:
-    """Three no-op steps: ours by both drivers, the peers at their best, in turn."""
+    """Three no-op steps: ours by both drivers and as nodes, the peers at their best, in turn."""
     best_peers = {**dbos_at_best(run), **restate_at_best(run)}
     measures: dict[str, Measure] = {driver: steps(run, driver) for driver in DRIVERS}
+    measures["nodes"] = nodes(run)
     best = best_of_each(run.rounds, {**measures, **best_peers}, least="seconds")
     run.keep(*best.values())
-    fast = max((best[driver] for driver in DRIVERS), key=rate)
+    fast = max((best[way] for way in measures), key=rate)
     rows = next((line for line in run.lines if line.get("mode") == "rows"), None)
     gates = [
         at_least(
-            f"three steps, 1,000 in flight ({fast['driver']})",
+            f"three steps, 1,000 in flight ({way_of(fast)})",
             rate(fast),
             8_000,
             "steps/s",
@@ -158,17 +161,26 @@ def rate(line: Line) -> float:
     return float(line["steps_per_s"])
 
 
+def way_of(line: Line) -> str:
+    """How ours was measured."""
+    return f"{line['processes']} processes" if "processes" in line else str(line["driver"])
+
+
+def nodes(run: Run, in_flight: int = 1_000) -> Measure:
+    """Ours, as nodes that share a new database."""
+    return measured(run, "pawl_nodes", in_flight, processes=NODES)
+
+
 def steps(run: Run, driver: str, in_flight: int = 1_000) -> Measure:
-    """Ours, on a new database."""
-    workflows = run.count(max(400, 8 * in_flight), max(200, 3 * in_flight))
-    return lambda: ours(
-        "pawl_steps",
-        "throughput",
-        db=run.server.fresh(),
-        driver=driver,
-        in_flight=in_flight,
-        workflows=workflows,
-    )
+    """Ours, alone on a new database."""
+    return measured(run, "pawl_steps", in_flight, driver=driver)
+
+
+def measured(run: Run, module: str, in_flight: int, **how: object) -> Measure:
+    """Twelve times as many as are in flight at a time."""
+    workflows = run.count(max(400, 12 * in_flight), max(200, 3 * in_flight))
+    more = {"in_flight": in_flight, "workflows": workflows, **how}
+    return lambda: ours(module, "throughput", db=run.server.fresh(), **more)
 
 
 def dbos_at_best(run: Run) -> dict[str, Measure]:
@@ -176,20 +188,23 @@ def dbos_at_best(run: Run) -> dict[str, Measure]:
     if not PEER.exists():
         print(f"without DBOS: there is no {PEER}; `make peers` makes it")
         return {}
-    tried = [(form, n) for form in DBOS_FORMS for n in run.some(DBOS_IN_FLIGHT)]
-    return at_best(run, "dbos", [dbos(run, form, n) for form, n in tried])
+    flying = run.some(DBOS_IN_FLIGHT)
+    tried = [(form, n, p) for form in DBOS_FORMS for n in flying for p in DBOS_PROCESSES if p <= n]
+    return at_best(run, "dbos", [dbos(run, form, n, p) for form, n, p in tried])
 
 
-def dbos(run: Run, form: str, in_flight: int) -> Measure:
+def dbos(run: Run, form: str, in_flight: int, processes: int) -> Measure:
     """DBOS in a database of its own."""
     workflows = run.count(max(600, in_flight), max(150, in_flight // 2))
+    more = {} if processes == 1 else {"processes": processes}
     return lambda: peer(
-        "dbos_steps",
+        "dbos_steps" if processes == 1 else "dbos_processes",
         "throughput",
         db=run.server.url,
         form=form,
         in_flight=in_flight,
         workflows=workflows,
+        **more,
     )
 
 
@@ -235,11 +250,11 @@ def at_best(run: Run, name: str, tried: list[Measure]) -> dict[str, Measure]:
 def draw(run: Run, fast: Line) -> None:
     """Steps a second by how many are in flight."""
     series: dict[str, dict[str, float]] = {}
-    for driver in DRIVERS:
-        found = [steps(run, driver, n)() for n in IN_FLIGHT[:-1]]
-        run.keep(*found)
-        if driver == fast["driver"]:
-            series["Pawl"] = {f"{line['in_flight']:,}": rate(line) for line in [*found, fast]}
+    found = [steps(run, driver, n)() for driver in DRIVERS for n in IN_FLIGHT[:-1]]
+    found += [nodes(run, n)() for n in IN_FLIGHT[1:-1]]
+    run.keep(*found)
+    flown = [line for line in found if line["in_flight"] == 1 or way_of(line) == way_of(fast)]
+    series["Pawl"] = {f"{line['in_flight']:,}": rate(line) for line in [*flown, fast]}
     for name, title in (("dbos", "DBOS"), ("restate", "Restate")):
         at = {
             f"{n:,}": max(
