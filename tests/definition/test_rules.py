@@ -14,6 +14,13 @@ POLICY = "policy: {action: pay}"
     ("step", "rules"),
     [
         ("run: e.x", 2),
+        ("run: e.x, timeout: 1m", 5),
+        ("agent: Writer, timeout: 1m", 5),
+        ("workflow: kid, timeout: 1m", 5),
+        ("run: e.x, undo: {run: e.u, timeout: 1m}", 5),
+        ("approval: {expires: 1h}, undo: {run: e.u, timeout: 1m}", 5),
+        ("wait: {event: e.x, timeout: 1m}", 2),
+        (f"run: e.x, timeout: 1m, {POLICY}, {UNDO}, undoOnFailure: true", 5),
         (f"run: e.x, {UNDO}", 2),
         (f"run: e.x, {UNDO}, undoOnFailure: true", 4),
         (f"agent: Writer, {UNDO}, undoOnFailure: true", 4),

@@ -13,7 +13,7 @@ from pawlflow.engine.drivers import Engine
 from pawlflow.engine.shard import Limits, Shards
 from pawlflow.model.ids import CellId, InstanceId, Tenant, TimeMs, WorkflowName
 from pawlflow.model.inputs import Input, Receipt, StartInstance
-from pawlflow.model.intents import Call
+from pawlflow.model.intents import Call, Stop
 from pawlflow.model.payload import Payload
 from pawlflow.store.memory import MemoryStore
 from pawlflow.store.port import Store, StoreError
@@ -105,6 +105,17 @@ class Bench:
         """Every call published so far."""
         found = [each for action in self.published for each in action.intents]
         return [each for each in found if isinstance(each, Call)]
+
+    def stops(self) -> list[Stop]:
+        """Every stop published so far."""
+        found = [each for action in self.published for each in action.intents]
+        return [each for each in found if isinstance(each, Stop)]
+
+    def settle_stopped(self) -> None:
+        """Every attempt that was stopped says that it is over."""
+        for call in (stop.call for stop in self.stops()):
+            self.core.submit(call.cell, Receipt(call.key, call.attempt, "cancelled"))
+        self.engine.drain()
 
     def ok(self, call: Call, value: Any = None) -> None:
         """Answer a call, not pumped."""

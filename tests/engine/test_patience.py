@@ -59,6 +59,8 @@ def test_an_attempt_that_went_down_with_its_engine_gets_its_time_again():
 
     second.clock.time = TimeMs(begun + 4_000)
     second.engine.drain()
+    assert [stop.reason for stop in second.stops()] == ["timeout"]
+    second.settle_stopped()
     assert second.state(CELL) == "failed"
 
 
@@ -85,6 +87,7 @@ def test_an_attempt_begun_by_this_engine_has_its_own_time():
 
     second.clock.time = TimeMs(begun + 4_000)
     second.engine.drain()
+    second.settle_stopped()
 
     assert second.state(CELL) == "compensating"
 
@@ -110,11 +113,13 @@ def test_an_undo_gets_its_time_again_too():
     first.engine.drain()
     first.clock.time = TimeMs(first.clock.time + 4_000)
     first.engine.drain()
+    first.settle_stopped()
     assert first.calls()[-1].direction == "undo"
 
     second = taken_over(first, 60_000)
     assert second.state(CELL) == "compensating"
     second.clock.time = TimeMs(second.clock.time + 2_000)
     second.engine.drain()
+    second.settle_stopped()
 
     assert second.state(CELL) == "failed"

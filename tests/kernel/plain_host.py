@@ -180,13 +180,14 @@ class PlainHost:
                 )
 
     def stop(self, intent: Stop) -> None:
-        """A cancelled attempt settles at once, for good; a timed-out one may still answer."""
-        if intent.reason == "timeout" or self.known.get(intent.call.id) is False:
+        """An attempt that is no longer wanted settles at once; if it was cancelled, for good."""
+        if self.known.get(intent.call.id) is False:
             return
         self.known[intent.call.id] = False
         gone = (intent.call.key, intent.call.attempt)
-        self.agenda = [entry for entry in self.agenda if not answers(entry[3], gone)]
-        self.agenda.sort()
+        if intent.reason == "cancel":
+            self.agenda = [entry for entry in self.agenda if not answers(entry[3], gone)]
+            self.agenda.sort()
         settled = Receipt(intent.call.key, intent.call.attempt, "cancelled")
         self.schedule(self.now, FIRST_ANSWERS, Answered(self.id, settled))
 

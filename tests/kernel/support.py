@@ -116,6 +116,11 @@ class Live:
         call = self.call(name)
         return self.submit(Receipt(call.key, call.attempt, "cancelled"))
 
+    def settle_stopped(self) -> None:
+        """Every attempt that was told to stop says that it is over, once more if need be."""
+        for call in [stop.call for stop in self.stops]:
+            self.submit(Receipt(call.key, call.attempt, "cancelled"))
+
     def closed(self, child: StartChild, result: Any = None, kind: str = "") -> Stepped | Rejected:
         """A child has closed, and says so: with a result, or with a failure of some class."""
         key, attempt = child.parent.step_key, child.parent.attempt

@@ -39,7 +39,8 @@ def named(name: str, spec: str) -> Workflow:
 class Cells:
     """A tenant in memory: every cell with its journal, and what was sent in between."""
 
-    def __init__(self, *definitions: Workflow) -> None:
+    def __init__(self, *definitions: Workflow, rules: int = 0) -> None:
+        self.rules = rules  # 0: those of the definition
         self.shapes = {shape.name: shape for shape in definitions}
         self.plans = {plan.definition: plan for plan in map(compile_plan, definitions)}
         self.cells: dict[CellId, Cell] = {}
@@ -80,9 +81,8 @@ class Cells:
             incoming = admitted
         turns = self.journal.setdefault(cell, [])
         entropy = hash_of("test", cell.key, len(turns))[:16]
-        outcome = step(
-            self.cells[cell], incoming, Stamps(TimeMs(self.now), len(self.log) + 1, entropy)
-        )
+        stamps = Stamps(TimeMs(self.now), len(self.log) + 1, entropy)
+        outcome = step(self.cells[cell], incoming, stamps, self.rules)
         if isinstance(outcome, Stepped):
             turns.append(outcome)
             self.log.append((cell, outcome))

@@ -4,7 +4,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pawlflow.definition.shape import Edge, Gate, Rung, Step, Undo, Workflow
@@ -149,6 +149,7 @@ def test_every_success_is_undone_or_still_listed(seed):
 
 
 @pytest.mark.req("R204")
+@example(1745)
 @given(SEEDS)
 def test_nothing_guarded_runs_without_its_approval(seed):
     """Each attempt of a guarded step was approved: that call, in that round, by its gate."""

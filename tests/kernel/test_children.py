@@ -113,6 +113,8 @@ def test_the_timeout_of_the_step_tells_the_child_to_stop(more, status):
     assert [stop.child for stop in live.unwanted] == [child.child]
     assert live.unwanted[0].by == "engine"
     assert live.status("c") == status
+    live.closed(child, kind="terminal")
+    assert live.status("c") == status
     closed = "instance.closed" if status == "failed" else "receipt.not_awaited"
     assert refused(live.closed(child, kind="terminal")) == closed
 
@@ -129,6 +131,8 @@ def test_a_late_success_of_an_earlier_child_settles_the_step():
     live.closed(first, "late")
 
     assert [stop.child for stop in live.unwanted] == [first.child, second.child]
+    assert (live.state, live.status("c")) == ("running", "succeeded")
+    live.closed(second, kind="terminal")
     assert (live.state, live.cell.state.output.value) == ("completed", "late")
 
 
@@ -224,6 +228,8 @@ def test_a_step_that_fails_stops_the_children_of_other_steps():
     assert live.state == "waiting"
 
     live.closed(first, "late")
+    assert live.state == "running"
+    live.closed(live.child("c"), kind="terminal")
 
     assert live.state == "failed"
     assert len({stop.child for stop in live.unwanted}) == len(live.unwanted) == 2

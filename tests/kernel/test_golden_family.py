@@ -64,7 +64,7 @@ def a_family() -> Cells:
     truck = "steps: [{name: road, workflow: road}]"
     road = "steps: [{name: arrive, wait: {event: arrived}}]"
     shapes = [("order", order), ("parcel", parcel), ("truck", truck), ("road", road)]
-    cells = Cells(*(named(name, spec) for name, spec in shapes))
+    cells = Cells(*(named(name, spec) for name, spec in shapes), rules=2)
     for shape in cells.shapes.values():
         cells.publish(shape)
     cells.start("order", "o-1", {"items": ["cup", "pan"]}, by="zoe")

@@ -35,7 +35,7 @@ def test_its_bytes_verify_alone():
 
 def a_loop() -> Cells:
     """Three checkpoints, of which one is brought twice."""
-    cells = Cells(named("study", STUDY))
+    cells = Cells(named("study", STUDY), rules=2)
     cells.start("study", "s-1", {"topic": "tides"})
     call = cells.calls[-1]
     cell = loop_cell(TENANT, call.key)

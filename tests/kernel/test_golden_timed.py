@@ -52,7 +52,7 @@ def test_the_golden_journal_verifies_from_its_bytes_alone():
 
 def what_starts_by_the_clock() -> Cells:
     """A few days of a tenant."""
-    cells = Cells(named("mail", MAIL), named("plain", f"timeout: 1h\n{STEPS}"))
+    cells = Cells(named("mail", MAIL), named("plain", f"timeout: 1h\n{STEPS}"), rules=2)
     with_a_rate(cells)
     with_schedules(cells)
     return cells

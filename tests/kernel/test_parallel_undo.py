@@ -116,6 +116,7 @@ def test_a_late_success_joins_at_its_depth():
     live.ok("a")
     live.ok("b")
     live.tick(5_000)
+    live.settle("c")
     assert undoing(live) == ["b"]
 
     live.ok("c", "late")

@@ -186,6 +186,7 @@ def test_a_busy_state_survives_being_written():
     live.submit(CancelInstance("ann"))
     live.settle("c")
     same_after_reading(live)
+    live.settle_stopped()
     live.fail("undo/a", "transient")
     same_after_reading(live)
     live.tick(live.now + 1_000)

@@ -174,7 +174,7 @@ steps:
 
     done = live.submit(Receipt(old.key, 1, "ok", payload({"late": True})))
 
-    assert names(done) == ["LateSuccess"]
+    assert names(done) == ["LateSuccess", "AttemptEnded"]
     assert live.status("draft") == "running"
     [(review, asked)] = questions_changed(live.cell.state)  # nobody will undo it
     assert (review, asked.kind) == ("draft/late", "effect.orphaned")

@@ -31,6 +31,8 @@ def test_the_attempt_that_was_overtaken_is_stopped():
         (1, "timeout"),
         (2, "cancel"),
     ]
+    assert (live.state, live.status("a")) == ("running", "succeeded")
+    live.settle("a")
     assert live.state == "completed"
 
 

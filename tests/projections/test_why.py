@@ -213,6 +213,25 @@ def test_an_instance_that_stops_waits_for_its_attempts():
     )
 
 
+@pytest.mark.parametrize(
+    ("then", "waits"),
+    [
+        ("abort", "it stops, and waits for the attempts of a"),
+        ("skip", "it is done, and waits for attempts of a"),
+    ],
+)
+def test_an_instance_waits_for_what_timed_out_before_it_ends(then, waits):
+    """The step is over, its attempt may not be."""
+    shape = workflow(f"steps: [{{name: a, run: x.y, timeout: 1s, onFailure: {then}}}]")
+    live = Live(shape)
+    live.start()
+    live.tick(1_000)
+
+    told = why(told_live(live, shape))
+
+    assert told["now"] == f"{waits} to end, at most until 1970-01-01T00:00:31.000Z"
+
+
 def test_of_many_open_steps_some_are_told_and_all_are_counted():
     """Five are told one by one, those that need a human first."""
     steps = ", ".join(f"{{name: s{n}, run: x.y}}" for n in range(8))

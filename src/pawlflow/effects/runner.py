@@ -47,7 +47,7 @@ class Job:
         self.kill: Callable[[], None] | None = None  # of one that runs in a process of its own
         self.task: asyncio.Task[None] | None = None
         self.timer: asyncio.TimerHandle | None = None
-        self.stopped: str | None = None
+        self.stopped = False
         self.beats = 0
         self.lost = False  # taken for lost, and said so
 
@@ -55,12 +55,14 @@ class Job:
         """A sign of life, from whatever thread."""
         self.beats += 1
 
-    def stop(self, reason: str) -> None:
-        """Tell the function that it is no longer wanted.
+    def stop(self) -> None:
+        """Tell the function that it is no longer wanted, once: it may be putting things in order.
 
         A thread cannot be stopped: it is told, and what it did is heard when it ends.
         """
-        self.stopped = reason
+        if self.stopped:
+            return
+        self.stopped = True
         if self.told.context is not None:
             self.told.context.cancelled = True
         if self.kill is not None:
@@ -193,10 +195,9 @@ class Runner:
         job = self.jobs.get(call.id)
         if job is None:
             self.line.discard(call.id)
-            if intent.reason == "cancel":
-                self.deliver(call.cell, Receipt(call.key, call.attempt, "cancelled"), 0)
+            self.deliver(call.cell, Receipt(call.key, call.attempt, "cancelled"), 0)
             return
-        job.stop(intent.reason)
+        job.stop()
 
     def abandon(self, gone: Callable[[CellId], bool]) -> None:
         """Stop what others carry out from now on, and say nothing about it."""
@@ -204,7 +205,7 @@ class Runner:
         self.line.abandon(gone)
         for job in [each for each in self.jobs.values() if gone(each.call.cell)]:
             del self.jobs[job.call.id]
-            job.stop("timeout")
+            job.stop()
 
     def registered(self) -> None:
         """Executors were added: calls that nobody could carry out may have found one."""
@@ -227,7 +228,7 @@ class Runner:
         job.lost = True
         receipt = receipts.failed(job.told, "timeout", "heartbeat.lost", message)
         self.deliver(job.call.cell, receipt, 0)
-        job.stop("timeout")
+        job.stop()
 
     async def carry_out(self, job: Job, task: asyncio.Task[None]) -> None:
         """One attempt, from its arguments to its receipt."""
@@ -237,12 +238,11 @@ class Runner:
         except asyncio.CancelledError:
             if self.closed:
                 raise
-            if job.stopped is None:  # something that the function waited for was cancelled
+            if not job.stopped:  # something that the function waited for was cancelled
                 said = "CancelledError: something that it waited for was cancelled"
                 receipt = receipts.failed(job.told, "agent", "effect.raised", said)
             else:
                 task.uncancel()
-            if job.stopped == "cancel":
                 receipt = receipts.cancelled(job.told)
         finally:
             job.task = None

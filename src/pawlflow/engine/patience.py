@@ -8,8 +8,17 @@ behind it in the same instance waits with it. The workflow's own timeout counts 
 """
 
 from collections.abc import Mapping
+from typing import Any
 
-from pawlflow.kernel.state import RANK_INSTANCE, RANK_STEP, Instance, State, key_of, next_deadline
+from pawlflow.kernel.state import (
+    RANK_INSTANCE,
+    RANK_LEFT,
+    RANK_STEP,
+    Instance,
+    State,
+    key_of,
+    next_deadline,
+)
 from pawlflow.kernel.units import RUNNING, UNDO_RUNNING
 from pawlflow.model.ids import StepKey, TimeMs
 
@@ -30,10 +39,10 @@ def held_until(
     return None if due[0] - span >= since else min([TimeMs(since + span), *own_timeout(state)])
 
 
-def attempt_of(state: Instance, due: tuple[TimeMs, int, int]) -> tuple[int, StepKey] | None:
+def attempt_of(state: Instance, due: tuple[TimeMs, int, Any]) -> tuple[int, StepKey] | None:
     """The timeout and the key of the running attempt, or undo, whose deadline this is."""
     _, rank, place = due
-    if rank == RANK_INSTANCE:
+    if rank in (RANK_INSTANCE, RANK_LEFT):
         return None
     unit = state.unit(place)
     plan = state.plan.steps[unit.step]

@@ -4,13 +4,11 @@ The parent asks the registry to start the child, which answers with a receipt wh
 same rules as any executor: once, late or twice, it never changes an outcome.
 """
 
-from typing import Literal
-
 from pawlflow.kernel.draft import ENGINE, Draft
 from pawlflow.kernel.state import Instance, key_of
 from pawlflow.kernel.units import RUNNING, Unit
 from pawlflow.model.codec import hash_of
-from pawlflow.model.events import StepWaiting
+from pawlflow.model.events import StepWaiting, StopReason
 from pawlflow.model.failure import Failure, failure_of
 from pawlflow.model.ids import InstanceId, TimeMs, WorkflowName
 from pawlflow.model.inputs import Receipt
@@ -40,7 +38,7 @@ def child_id(state: Instance, unit: Unit) -> InstanceId:
     return InstanceId(f"{name}.{digest}.{unit.attempt}")
 
 
-def stop_attempt(draft: Draft, unit: Unit, reason: Literal["cancel", "timeout"]) -> None:
+def stop_attempt(draft: Draft, unit: Unit, reason: StopReason) -> None:
     """Say that the present attempt is no longer wanted."""
     if unit.status == RUNNING:
         draft.stop(unit, "do", reason)
@@ -48,6 +46,16 @@ def stop_attempt(draft: Draft, unit: Unit, reason: Literal["cancel", "timeout"])
         name = WorkflowName(draft.state.plan.steps[unit.step].target)
         by = draft.state.closing.by if draft.state.closing else ENGINE
         draft.send(REGISTRY, REGISTRY, StopChild(name, child_id(draft.state, unit), by))
+
+
+def leave_attempt(draft: Draft, unit: Unit, reason: StopReason) -> None:
+    """Go on without the present attempt. It may still be at work: then the close waits for it."""
+    runs, closing = unit.status == RUNNING, draft.state.closing
+    if runs or closing is None:  # a child was told already
+        stop_attempt(draft, unit, reason)
+    if unit.is_attempted():
+        grace = draft.state.plan.steps[unit.step].grace_ms if runs else None
+        draft.leave((unit.step, unit.item, unit.attempt, False, unit.round), reason, grace)
 
 
 def report(draft: Draft, parent: Parent) -> None:

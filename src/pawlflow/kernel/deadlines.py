@@ -4,10 +4,10 @@ from heapq import heappop
 
 from pawlflow.kernel import children, gates, ladder, mend, undo
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.state import RANK_INSTANCE, RANK_UNDO, next_deadline
+from pawlflow.kernel.state import RANK_INSTANCE, RANK_LEFT, RANK_UNDO, next_deadline
 from pawlflow.kernel.system import starting
 from pawlflow.kernel.units import BACKOFF, ESCALATED, RUNNING, UNDO_BACKOFF, Unit
-from pawlflow.model.events import StepCancelled, StepRequeued, StepSucceeded
+from pawlflow.model.events import AttemptEnded, StepCancelled, StepRequeued, StepSucceeded
 
 
 def tick(draft: Draft) -> Rejected | None:
@@ -20,6 +20,8 @@ def tick(draft: Draft) -> Rejected | None:
             fire_instance(draft)
         elif rank == RANK_UNDO:
             fire_undo(draft, state.unit(place))
+        elif rank == RANK_LEFT:
+            draft.emit(AttemptEnded(*place))
         else:
             fire_step(draft, state.unit(place))
     return None if draft.events else Rejected("timer.not_due", state.cell.key)
@@ -40,7 +42,7 @@ def fire_step(draft: Draft, unit: Unit) -> None:
     if unit.status == RUNNING and draft.state.closing is not None:
         draft.emit(StepCancelled(unit.step, unit.item))
     elif unit.is_attempted():
-        children.stop_attempt(draft, unit, "timeout")
+        children.leave_attempt(draft, unit, "timeout")
         message = f"attempt {unit.attempt} of {plan.name} took too long"
         mend.fail_attempt(draft, unit, draft.failure("timeout", "step.timeout", message))
     elif unit.status == BACKOFF:
@@ -61,6 +63,6 @@ def fire_undo(draft: Draft, unit: Unit) -> None:
     if unit.undo == UNDO_BACKOFF:
         undo.retry_undo(draft, unit)
         return
-    draft.stop(unit, "undo", "timeout")
+    undo.leave_undo(draft, unit, "timeout")
     message = f"undoing {draft.state.plan.steps[unit.step].name} took too long"
     undo.fail_undo(draft, unit, draft.failure("timeout", "undo.timeout", message))

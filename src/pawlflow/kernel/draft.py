@@ -1,13 +1,16 @@
 """The draft of a turn: events are applied as they are emitted, so each decision sees the last."""
 
-from typing import Final, Literal
+from typing import Final
+
+from msgspec.structs import replace
 
 from pawlflow.definition.plan import NO_RETRY, UndoPlan
+from pawlflow.definition.rules import SETTLING_RULES
 from pawlflow.kernel.evolve import EVOLVE
 from pawlflow.kernel.refused import Rejected as Rejected
-from pawlflow.kernel.state import Instance, State, key_of
+from pawlflow.kernel.state import Instance, Left, State, key_of, make_key
 from pawlflow.kernel.units import CORRECTING, READY, RUNNING, UNDO_RUNNING, Unit
-from pawlflow.model.events import Event
+from pawlflow.model.events import AttemptLeft, Event, StopReason
 from pawlflow.model.failure import Failure, FailureClass, failure_of
 from pawlflow.model.ids import TimeMs
 from pawlflow.model.inputs import Input
@@ -61,11 +64,17 @@ class Draft:
         self.intents.append(call)
         self.records.append(Called(len(self.events) - 1, call.id))
 
-    def stop(self, unit: Unit, direction: Direction, reason: Literal["cancel", "timeout"]) -> None:
+    def stop(self, unit: Unit, direction: Direction, reason: StopReason) -> None:
         """Say that the running attempt is no longer wanted."""
         call = call_of(self.state, unit, direction)
         self.intents.append(Stop(call=call, reason=reason))
         self.records.append(Stopped(call.id, reason))
+
+    def leave(self, left: Left, reason: StopReason, grace_ms: int | None) -> None:
+        """Say that this attempt may still be at work, and how long that is waited for."""
+        if self.state.rules >= SETTLING_RULES:
+            until = None if grace_ms is None else TimeMs(self.now + grace_ms)
+            self.emit(AttemptLeft(*left, reason, until))
 
     def send(self, workflow: str, key: str, incoming: Input) -> None:
         """An input for another cell of the tenant, once this turn is durable."""
@@ -112,6 +121,18 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
     )
 
 
+def left_call(state: Instance, left: AttemptLeft) -> Call:
+    """The call of an attempt that was left, as it was asked for."""
+    unit = state.of_round(left.step, left.item, left.round)
+    direction: Direction = "undo" if left.undo else "do"
+    key = make_key(state, unit, direction, left.round)
+    now, back = call_of(state, unit, direction), unit.round - left.round
+    params = unit.past[-back] if back and not left.undo else now.params
+    parts = IntentParts(now.target, UNPINNED, params, key, left.attempt, state.cell)
+    said = {"key": key, "attempt": left.attempt, "round": left.round, "params": params}
+    return replace(now, id=intent_id(parts), **said)
+
+
 def is_asking(unit: Unit) -> bool:
     """Does it wait for an answer of the policies? One that was stopped meanwhile does not."""
     return bool(unit.asking and unit.asking.decided is None and unit.status in (READY, CORRECTING))
@@ -134,7 +155,7 @@ def calls_open(state: State) -> int:
     """How much is in flight, counted without looking: as many as there are open intents."""
     if not isinstance(state, Instance):
         return 0
-    calls = state.counts[RUNNING]
+    calls = state.counts[RUNNING] + state.stopping
     if state.undoing:
         calls += sum(state.unit(place).undo == UNDO_RUNNING for place in state.undoing)
     if state.asking:
@@ -150,7 +171,9 @@ def open_intents(state: State) -> list[Intent]:
     calls = [call_of(state, u, "ask" if is_asking(u) else "do") for u in begun if begun_as(u)]
     undoing = (state.unit(place) for place in state.undoing)
     calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]
+    told = (left for left in state.left.values() if left.until is not None)
+    left = [Stop(call=left_call(state, each), reason=each.reason) for each in told]
     if state.closing is None:
-        return list(calls)
+        return [*left, *calls]
     stopped = [Stop(call=call, reason="cancel") for call in calls if call.direction == "do"]
-    return [*stopped, *(call for call in calls if call.direction == "undo")]
+    return [*left, *stopped, *(call for call in calls if call.direction == "undo")]

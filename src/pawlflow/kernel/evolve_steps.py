@@ -13,7 +13,7 @@ from pawlflow.kernel.counters import (
     unheld,
 )
 from pawlflow.kernel.evolve_again import climb, know_keys, let_go, next_item
-from pawlflow.kernel.state import MICROS_MAX, Instance, has_keys, key_of, make_key
+from pawlflow.kernel.state import MICROS_MAX, RANK_LEFT, Instance, arm, has_keys, key_of, make_key
 from pawlflow.kernel.units import (
     BACKOFF,
     CANCELLED,
@@ -295,10 +295,24 @@ def new_round(state: Instance, unit: Unit) -> None:
     """Another round, another step key. What an earlier round was asked may still be answered."""
     assert unit.params is not None
     unit.past = (*unit.past, unit.params)
+    make_key(state, unit, "do", unit.round)  # of a round that was never called, too
     unit.round += 1
     state.do_keys[unit.place] = make_key(state, unit, "do", unit.round)
     if unit.asking is not None:
         make_key(state, unit, "ask", unit.round)
+
+
+def on_left(state: Instance, event: ev.AttemptLeft) -> None:
+    left = (event.step, event.item, event.attempt, event.undo, event.round)
+    state.left[left] = event
+    if event.until is not None:
+        state.stopping += 1
+        arm(state, event.until, RANK_LEFT, left)
+
+
+def on_ended(state: Instance, event: ev.AttemptEnded) -> None:
+    left = state.left.pop((event.step, event.item, event.attempt, event.undo, event.round))
+    state.stopping -= left.until is not None
 
 
 def on_late_success(state: Instance, event: ev.LateSuccess) -> None:

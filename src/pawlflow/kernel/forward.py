@@ -8,11 +8,7 @@ from pawlflow.kernel.draft import Draft
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import PENDING, RUNNING, Unit
 from pawlflow.kernel.values import evaluate_payload
-from pawlflow.model.events import (
-    InstanceCompleted,
-    StepSkipped,
-    StepStarted,
-)
+from pawlflow.model.events import InstanceCompleted, StepSkipped, StepStarted
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM
 
@@ -29,7 +25,7 @@ def advance(draft: Draft) -> None:
             begin(draft, state.unit(place))
         else:
             break
-    if state.closing is None and not state.open and state.counts[PENDING] == 0:
+    if state.closing is None and not (state.open or state.left) and state.counts[PENDING] == 0:
         complete(draft)
 
 

@@ -6,16 +6,7 @@ from pawlflow.kernel.draft import Draft, Rejected
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import ESCALATED, WAITING, Unit
 from pawlflow.kernel.values import evaluate_payload
-from pawlflow.model.events import (
-    GateGranted,
-    GateRejected,
-    GateVoted,
-    InstanceStopping,
-    ReviewClaimed,
-    StepEscalated,
-    StepFailed,
-    StepWaiting,
-)
+from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, RoleName, TimeMs
 from pawlflow.model.inputs import Approve, ClaimReview, Reject
@@ -39,7 +30,7 @@ def open_gate(draft: Draft, unit: Unit, until: TimeMs | None) -> None:
     elif isinstance(asked, Failure):
         mend.give_up(draft, unit, 0, asked)
     else:
-        draft.emit(StepWaiting(unit.step, unit.item, "approval", until, shown, asked))
+        draft.emit(ev.StepWaiting(unit.step, unit.item, "approval", until, shown, asked))
 
 
 def approve(draft: Draft, incoming: Approve) -> Rejected | None:
@@ -55,7 +46,7 @@ def approve(draft: Draft, incoming: Approve) -> Rejected | None:
     who = (incoming.by, incoming.role, incoming.comment)
     stale = unit.guarded is not None and guards.asked_about(draft, unit) != unit.guarded
     if stale or len(unit.votes) + 1 < gate.quorum:
-        draft.emit(GateVoted(unit.step, *who, unit.item))
+        draft.emit(ev.GateVoted(unit.step, *who, unit.item))
         if stale:  # they agreed to what they saw, and that is not what would happen
             draft.emit(GateVoided(unit.step, -1, NO_ITEM))
         return None
@@ -63,7 +54,7 @@ def approve(draft: Draft, incoming: Approve) -> Rejected | None:
     result = draft.payload({"by": incoming.by, "comment": comment})
     asked = unit.asking.decided if unit.asking is not None else None
     bound = asked and guards.digest_of(draft.state, unit, unit.params, asked.policies)
-    draft.emit(GateGranted(unit.step, *who, result, unit.item, bound or b""))
+    draft.emit(ev.GateGranted(unit.step, *who, result, unit.item, bound or b""))
     if unit.guarded is not None:
         guards.bind(draft, unit)
     return None
@@ -83,13 +74,13 @@ def reject(draft: Draft, incoming: Reject) -> Rejected | None:
     failure = draft.failure("governance", "approval.rejected", message)
     settles = gate.on_reject == "cancel"
     who = (incoming.by, incoming.role, incoming.comment)
-    draft.emit(GateRejected(unit.step, *who, failure, settles, unit.item))
+    draft.emit(ev.GateRejected(unit.step, *who, failure, settles, unit.item))
     if settles:
         compensate = draft.state.plan.compensates
         said = (unit.step, failure, incoming.by, compensate)
         if unit.item != NO_ITEM:  # and with an item its step
-            draft.emit(StepFailed(unit.step, NO_ITEM, 0, failure))
-        undo.stop(draft, InstanceStopping("cancelled", *said, item=unit.item))
+            draft.emit(ev.StepFailed(unit.step, NO_ITEM, 0, failure))
+        undo.stop(draft, ev.InstanceStopping("cancelled", *said, item=unit.item))
     elif changes:
         revise.send_back(draft, unit, incoming)
     else:
@@ -158,7 +149,7 @@ def claim(draft: Draft, incoming: ClaimReview) -> Rejected | None:
     if unit.claimed_by is not None:
         code = "review.yours" if unit.claimed_by == incoming.by else "review.held"
         return Rejected(code, f"{incoming.step} is claimed by {unit.claimed_by}")
-    draft.emit(ReviewClaimed(unit.step, unit.item, incoming.by, incoming.role, incoming.comment))
+    draft.emit(ev.ReviewClaimed(unit.step, unit.item, incoming.by, incoming.role, incoming.comment))
     return None
 
 
@@ -170,4 +161,4 @@ def expire(draft: Draft, unit: Unit) -> None:
     if gate is not None and gate.on_expire == "fail":
         mend.give_up(draft, unit, unit.attempt, failure)
     else:
-        draft.emit(StepEscalated(unit.step, unit.item, unit.attempt, failure))
+        draft.emit(ev.StepEscalated(unit.step, unit.item, unit.attempt, failure))

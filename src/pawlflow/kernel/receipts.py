@@ -7,8 +7,8 @@ a reordered receipt never changes an outcome.
 from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.kernel import budget, children, mend, policies, undo
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.units import SUCCEEDED, UNDO_NONE, UNDO_RUNNING, WAITING, Key, Unit, is_open
-from pawlflow.model.events import LateSuccess, StepCancelled, StepSucceeded, UndoDone
+from pawlflow.kernel.units import SUCCEEDED, UNDO_NONE, UNDO_RUNNING, Key, Unit, is_open
+from pawlflow.model.events import AttemptEnded, LateSuccess, StepCancelled, StepSucceeded, UndoDone
 from pawlflow.model.failure import Failure
 from pawlflow.model.inputs import Receipt
 
@@ -27,6 +27,12 @@ def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
         settled = receive_success(draft, unit, key, incoming)
     else:
         settled = receive_failure(draft, unit, key, incoming)
+    left = (key.step, key.item, incoming.attempt, key.direction == "undo", key.round)
+    if key.direction != "ask" and left in draft.state.left:
+        if not settled and key.direction == "do":
+            budget.spend(draft, unit, incoming)
+        draft.emit(AttemptEnded(*left))
+        settled = True
     return None if settled else Rejected("receipt.not_awaited", incoming.key.hex())
 
 
@@ -40,9 +46,8 @@ def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bo
         draft.emit(LateSuccess(unit.step, unit.item, attempt, result, undone, key.round))
         budget.spend(draft, unit, incoming)
         return True
-    told = draft.state.closing is not None and unit.status == WAITING  # a child, to stop
-    if attempt != unit.attempt and not told:  # another one may run, which is no longer wanted
-        children.stop_attempt(draft, unit, "cancel")
+    if attempt != unit.attempt:  # another one may be at work, which is no longer wanted
+        children.leave_attempt(draft, unit, "cancel")
     usage = () if incoming.usage is None else budget.usage_in(incoming)
     draft.emit(
         StepSucceeded(unit.step, unit.item, attempt, result, incoming.warnings, key.round, usage)
@@ -80,7 +85,7 @@ def receive_undo(draft: Draft, unit: Unit, incoming: Receipt) -> bool:
     own = unit.undo == UNDO_RUNNING and incoming.attempt == unit.undo_attempt
     if incoming.outcome == "ok":
         if unit.undo == UNDO_RUNNING and not own:
-            draft.stop(unit, "undo", "cancel")
+            undo.leave_undo(draft, unit, "cancel")
         draft.emit(UndoDone(unit.step, unit.item, incoming.attempt, undo.run_of(unit)))
         return True
     if own:

@@ -9,9 +9,11 @@ from itertools import chain
 from typing import Final
 
 from pawlflow.definition.plan import Plan
+from pawlflow.kernel import units as status
 from pawlflow.kernel.counters import listen, release, reserve, stand
 from pawlflow.kernel.draft import is_asking
 from pawlflow.kernel.evolve_again import know_keys
+from pawlflow.kernel.evolve_steps import on_left
 from pawlflow.kernel.state import (
     RANK_INSTANCE,
     RANK_STEP,
@@ -23,28 +25,10 @@ from pawlflow.kernel.state import (
 )
 from pawlflow.kernel.system import System
 from pawlflow.kernel.system.kinds import KINDS
-from pawlflow.kernel.units import (
-    CANCELLED,
-    CORRECTING,
-    PENDING,
-    READY,
-    RUNNING,
-    SKIPPED,
-    SUCCEEDED,
-    UNDO_BACKOFF,
-    UNDO_FAILED,
-    UNDO_RUNNING,
-    WAITING,
-    Closing,
-    Done,
-    Fan,
-    Kept,
-    Unit,
-    is_open,
-)
+from pawlflow.kernel.units import Closing, Done, Fan, Kept, Unit, is_open
 from pawlflow.model.budgets import Amount
 from pawlflow.model.codec import decode, hash_of
-from pawlflow.model.events import Rollback
+from pawlflow.model.events import AttemptLeft, Rollback
 from pawlflow.model.ids import NO_ITEM, CellId, Digest, TimeMs
 from pawlflow.model.journal import payloads_of
 from pawlflow.model.kin import Parent
@@ -94,13 +78,14 @@ class Snapshot(Record, frozen=True):
     start_at: TimeMs | None = None
     search: Payload | None = None
     places: int = 0
+    left: tuple[AttemptLeft, ...] = ()
 
 
 class SnapshotError(Exception):
     """Bytes that are no state of this plan: rebuild from the turns instead."""
 
 
-LISTS: Final = ("fans", "done", "spent", "limits", "warned")
+LISTS: Final = ("fans", "done", "spent", "limits", "warned", "left")
 FACTS: Final = tuple(
     name
     for name in Snapshot.__struct_fields__
@@ -150,6 +135,7 @@ def facts_of(state: State) -> Record:
         spent=tuple(Amount(name, state.spent[name]) for name in sorted(state.spent)),
         limits=tuple(Amount(name, state.limits[name]) for name in sorted(state.limits)),
         warned=tuple(sorted(state.warned)),
+        left=tuple(state.left.values()),
         **facts,
     )
 
@@ -205,26 +191,30 @@ def instance_from_bytes(
     state.warned = dict.fromkeys(found.warned)
     state.signals = {kept.number: kept for kept in found.signals}
     rebuild(state)
+    for left in found.left:
+        on_left(state, left)
     return state
 
 
 def touched(state: Instance) -> Iterator[Unit]:
     """The units that have a story."""
-    steps = (u for u in state.units if u is not None and (u.status != PENDING or u.round > 1))
+    steps = (
+        u for u in state.units if u is not None and (u.status != status.PENDING or u.round > 1)
+    )
     return chain(steps, (state.items[place] for place in sorted(state.items)))
 
 
 def rebuild(state: Instance) -> None:
     """Everything that follows from the facts, from the facts alone."""
     units = sorted(touched(state), key=lambda unit: unit.order)
-    state.counts[PENDING] -= sum(unit.place < len(state.units) for unit in units)
+    state.counts[status.PENDING] -= sum(unit.place < len(state.units) for unit in units)
     for unit in chain(units, map(state.unit, state.done)):
         rebuild_unit(state, unit)
     state.fresh.clear()  # no turn has changed anything yet
     state.listened.clear()
     if state.closed is not None:
-        state.counts[CANCELLED] += state.counts[PENDING]
-        state.counts[PENDING] = 0
+        state.counts[status.CANCELLED] += state.counts[status.PENDING]
+        state.counts[status.PENDING] = 0
     elif state.start_at is not None:
         arm(state, state.start_at, RANK_INSTANCE, -1)
     elif state.started is not None and state.plan.timeout_ms is not None:
@@ -246,15 +236,15 @@ def rebuild_status(state: Instance, unit: Unit) -> None:
     state.counts[unit.status] += 1
     if is_open(unit.status):
         state.open[unit.place] = None
-    if unit.status in (READY, CORRECTING) and unit.order:
+    if unit.status in (status.READY, status.CORRECTING) and unit.order:
         stand(state, unit)
     elif is_asking(unit):
         state.asking[unit.place] = None
-    elif unit.status == RUNNING and state.plan.budget:
+    elif unit.status == status.RUNNING and state.plan.budget:
         reserve(state, unit, 1)
-    if unit.status == WAITING:
+    if unit.status == status.WAITING:
         listen(state, unit)
-    if unit.status in (SUCCEEDED, SKIPPED) and unit.item == NO_ITEM:
+    if unit.status in (status.SUCCEEDED, status.SKIPPED) and unit.item == NO_ITEM:
         release(state, unit)
     if unit.until is not None:
         arm(state, unit.until, RANK_STEP, unit.place)
@@ -262,9 +252,9 @@ def rebuild_status(state: Instance, unit: Unit) -> None:
 
 def rebuild_undo(state: Instance, unit: Unit) -> None:
     """Where its undo stands."""
-    if unit.undo in (UNDO_RUNNING, UNDO_BACKOFF):
+    if unit.undo in (status.UNDO_RUNNING, status.UNDO_BACKOFF):
         state.undoing[unit.place] = None
-    if unit.undo == UNDO_FAILED:
+    if unit.undo == status.UNDO_FAILED:
         state.undone_failed += 1
     if unit.undo_until is not None:
         arm(state, unit.undo_until, RANK_UNDO, unit.place)

@@ -24,7 +24,7 @@ from pawlflow.kernel.units import (
     Key,
     Unit,
 )
-from pawlflow.model.events import Rollback, WaitKind
+from pawlflow.model.events import AttemptLeft, Rollback, WaitKind
 from pawlflow.model.ids import NO_ITEM, CellId, StepKey, StepName, TimeMs
 from pawlflow.model.intents import Direction, StepKeyParts, step_key
 from pawlflow.model.kin import Parent
@@ -32,6 +32,8 @@ from pawlflow.model.payload import Payload
 
 MICROS_MAX: Final = 2**63 - 1  # whatever is spent, it can be written down
 Line = list[tuple[int, int, int]]  # a heap of (lower for higher priority, order, place)
+Left = tuple[int, int, int, bool, int]  # step, item, attempt, undo, round
+Deadline = tuple[int, int, Any]  # when it is due, its rank, and the place, or what was left
 
 
 class Instance:
@@ -40,12 +42,12 @@ class Instance:
     __slots__ = (
         *("asked", "attempts", "by", "cell", "closed", "closing", "compensating", "counts"),
         *("created", "deadlines", "do_keys", "done", "doomed", "earlier", "fans", "filling"),
-        *("fresh", "granted", "held", "input", "items", "keys", "limits", "listened", "listening"),
-        *("loosened", "nonce", "now", "open", "openings", "order", "outcome", "output", "parent"),
-        *("paused", "places", "plan", "queued", "rate", "remaining", "reserved", "rollback"),
-        *("rules", "search", "signals", "signals_seen", "slot", "spent", "start_at", "started"),
-        *("turn", "undo_keys", "undo_list", "undoing", "undone_failed", "units", "values", "waits"),
-        *("warned", "asking"),
+        *("fresh", "granted", "held", "input", "items", "keys", "left", "limits", "listened"),
+        *("listening", "loosened", "nonce", "now", "open", "openings", "order", "outcome"),
+        *("output", "parent", "paused", "places", "plan", "queued", "rate", "remaining"),
+        *("reserved", "rollback", "rules", "search", "signals", "signals_seen", "slot", "spent"),
+        *("start_at", "started", "stopping", "turn", "undo_keys", "undo_list", "undoing"),
+        *("undone_failed", "units", "values", "waits", "warned", "asking"),
     )
 
     def __init__(self, cell: CellId, plan: Plan) -> None:  # noqa: PLR0915  # all that is known
@@ -63,8 +65,7 @@ class Instance:
         self.parent: Parent | None = None
         self.input: Payload = ABSENT
         self.created: TimeMs | None = None
-        self.queued = self.paused = False
-        self.compensating = False  # no attempt is left, undoing has begun
+        self.queued = self.paused = self.compensating = False  # the last: undoing has begun
         self.started: TimeMs | None = None
         self.closed: TimeMs | None = None
         self.closing: Closing | None = None
@@ -82,6 +83,7 @@ class Instance:
         self.spent: dict[str, int] = {}  # millionths, by unit of account
         self.limits: dict[str, int] = {}  # hard limits that were raised
         self.warned: dict[str, None] = {}  # soft limits that are passed
+        self.left: dict[Left, AttemptLeft] = {}  # attempts that may still be at work
         # What follows from them.
         self.counts = [len(plan.steps), *[0] * FANNED]
         self.filling: set[int] = set()  # fans among the fresh: they may go on, or be done
@@ -103,8 +105,8 @@ class Instance:
         self.do_keys: dict[int, StepKey] = {}  # of the present rounds, by place
         self.undo_keys: dict[int, StepKey] = {}
         self.undoing: dict[int, None] = {}  # units whose undo is under way
-        self.undone_failed = 0
-        self.deadlines: list[tuple[int, int, int]] = []  # (due, rank, place); may hold stale ones
+        self.undone_failed = self.stopping = 0  # of what was left: how many were told by a stop
+        self.deadlines: list[Deadline] = []  # may hold stale ones
         # What this turn changed, for those who must be told.
         self.asked: list[int] = []  # places that a human is asked about, or no longer; may repeat
         self.listened: dict[int, bool] = {}  # waits for events: was it open before this turn?
@@ -212,18 +214,19 @@ STALE_MIN: Final = 64  # deadlines without meaning that are not worth looking fo
 RANK_INSTANCE: Final = 0  # the workflow's own timeout wins over all others
 RANK_STEP: Final = 1
 RANK_UNDO: Final = 2
+RANK_LEFT: Final = 3
 
 
-def arm(state: Instance, due: TimeMs, rank: int, place: int) -> None:
+def arm(state: Instance, due: TimeMs, rank: int, place: int | Left) -> None:
     """Remember a deadline. Where most have lost their meaning, these are forgotten."""
     heap = state.deadlines
-    if len(heap) > STALE_MIN + 2 * len(state.open) + 2 * len(state.undoing):
+    if len(heap) > STALE_MIN + 2 * (len(state.open) + len(state.undoing) + len(state.left)):
         heap[:] = dict.fromkeys(entry for entry in heap if is_armed(state, *entry))
         heapify(heap)
     heappush(heap, (due, rank, place))
 
 
-def next_deadline(state: State) -> tuple[TimeMs, int, int] | None:
+def next_deadline(state: State) -> tuple[TimeMs, int, Any] | None:
     """The earliest deadline that still means something; stale ones are dropped on the way."""
     if isinstance(state, System):
         return None if state.due is None else (state.due, RANK_INSTANCE, -1)
@@ -236,12 +239,14 @@ def next_deadline(state: State) -> tuple[TimeMs, int, int] | None:
     return None
 
 
-def is_armed(state: Instance, due: int, rank: int, place: int) -> bool:
+def is_armed(state: Instance, due: int, rank: int, place: Any) -> bool:
     """Does this entry of the heap still stand for something?"""
     if rank == RANK_INSTANCE:  # its time to start, and then its own timeout
         span = state.plan.timeout_ms
         ends = state.start_at if state.started is None else span and state.started + span
         return state.closing is None and due == ends
+    if rank == RANK_LEFT:
+        return place in state.left and due == state.left[place].until
     unit = state.unit(place)
     return due == (unit.until if rank == RANK_STEP else unit.undo_until)
 

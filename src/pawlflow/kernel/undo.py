@@ -49,7 +49,7 @@ def wind_down(draft: Draft) -> None:
     """Once every attempt has settled: the next undo, or the close."""
     state = draft.state
     while state.closing is not None and state.closed is None:
-        if state.counts[RUNNING] or state.waits.get("child"):
+        if state.counts[RUNNING] or state.waits.get("child") or state.left:
             return
         if state.closing.compensate and not state.compensating:
             draft.emit(ev.CompensationStarted())
@@ -128,6 +128,13 @@ def fail_undo(draft: Draft, unit: Unit, failure: Failure) -> None:
         draft.emit(ev.UndoBackedOff(*said, retry_at, run_of(unit)))
     else:
         draft.emit(ev.UndoFailed(unit.step, unit.item, unit.undo_attempt, failure, run_of(unit)))
+
+
+def leave_undo(draft: Draft, unit: Unit, reason: ev.StopReason) -> None:
+    """Go on without the present attempt to undo; the next undo and the close wait for it."""
+    draft.stop(unit, "undo", reason)
+    left = (unit.step, unit.item, unit.undo_attempt, True, unit.round)
+    draft.leave(left, reason, draft.state.plan.steps[unit.step].grace_ms)
 
 
 def run_of(unit: Unit) -> int:

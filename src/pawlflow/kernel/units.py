@@ -24,20 +24,8 @@ FAILED: Final = 8
 SKIPPED: Final = 9
 CANCELLED: Final = 10
 FANNED: Final = 11  # of a step with forEach: its items are at work
-STATUS_NAMES: Final = (
-    "pending",
-    "ready",
-    "running",
-    "backoff",
-    "correcting",
-    "waiting",
-    "escalated",
-    "succeeded",
-    "failed",
-    "skipped",
-    "cancelled",
-    "running",
-)
+NAMES: Final = "pending ready running backoff correcting waiting escalated succeeded failed skipped"
+STATUS_NAMES: Final = (*NAMES.split(), "cancelled", "running")
 
 UNDO_NONE: Final = 0
 UNDO_PENDING: Final = 1  # on the list of what is to be undone, should it come to that

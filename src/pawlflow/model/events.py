@@ -20,6 +20,7 @@ WaitKind = Literal["approval", "event", "timer", "child"]
 SkipReason = Literal["on_failure", "condition", "upstream"]
 Mode = Literal["plain", "correction", "reassigned"]  # plain: the first attempt, or a retry
 Rollback = Literal["none", "full", "partial"]
+StopReason = Literal["cancel", "timeout"]
 
 
 class InstanceCreated(Record, frozen=True, tag="instance.created", gc=False):
@@ -141,6 +142,22 @@ class LateSuccess(OfAttempt, frozen=True, tag="step.late_success", gc=False):
     """A settled step turned out to have succeeded after all; `undo` if that joins the list."""
 
     result: Payload
+    undo: bool
+    round: int
+
+
+class AttemptLeft(OfAttempt, frozen=True, tag="attempt.left", gc=False):
+    """An attempt is no longer wanted, and may be at work: until it ends, or for its grace."""
+
+    undo: bool
+    round: int
+    reason: StopReason
+    until: TimeMs | None  # None: a child, which takes the time it needs
+
+
+class AttemptEnded(OfAttempt, frozen=True, tag="attempt.ended", gc=False):
+    """An attempt that was left is over, or its grace is."""
+
     undo: bool
     round: int
 
@@ -283,45 +300,13 @@ class InstanceCancelled(Record, frozen=True, tag="instance.cancelled", gc=False)
     rollback: Rollback
 
 
-Event = (
-    InstanceCreated
-    | InstanceDue
-    | InstanceGranted
-    | InstanceQueued
-    | InstanceStarted
-    | StepReady
-    | StepFanned
-    | StepStarted
-    | StepWaiting
-    | StepSucceeded
-    | StepBackedOff
-    | StepCorrecting
-    | StepFailed
-    | StepSkipped
-    | StepEscalated
-    | StepResumed
-    | StepRequeued
-    | StepCancelled
-    | LateSuccess
-    | GateVoted
-    | GateGranted
-    | GateRejected
-    | ReviewClaimed
-    | SignalReceived
-    | SignalTaken
-    | EventDelivered
-    | InstancePaused
-    | InstanceUnpaused
-    | InstanceStopping
-    | CompensationStarted
-    | UndoStarted
-    | UndoBackedOff
-    | UndoDone
-    | UndoFailed
-    | InstanceCompleted
-    | InstanceFailed
-    | InstanceCancelled
-    | BudgetEvent
-    | ReviewEvent
-    | SystemEvent
-)
+StartEvent = InstanceCreated | InstanceDue | InstanceGranted | InstanceQueued | InstanceStarted
+StepEvent = StepReady | StepFanned | StepStarted | StepWaiting | StepRequeued | StepResumed
+TroubleEvent = StepBackedOff | StepCorrecting | StepEscalated | AttemptLeft | AttemptEnded
+EndEvent = StepSucceeded | StepFailed | StepSkipped | StepCancelled | LateSuccess
+GateEvent = GateVoted | GateGranted | GateRejected | ReviewClaimed
+OutsideEvent = SignalReceived | SignalTaken | EventDelivered | InstancePaused | InstanceUnpaused
+UndoEvent = CompensationStarted | UndoStarted | UndoBackedOff | UndoDone | UndoFailed
+CloseEvent = InstanceStopping | InstanceCompleted | InstanceFailed | InstanceCancelled
+LifeEvent = StartEvent | StepEvent | TroubleEvent | EndEvent | GateEvent | UndoEvent | CloseEvent
+Event = LifeEvent | OutsideEvent | BudgetEvent | ReviewEvent | SystemEvent

@@ -5,14 +5,17 @@ import msgspec
 from pawlflow.kernel.evolve import undone
 from pawlflow.kernel.state import (
     RANK_INSTANCE,
+    RANK_LEFT,
     RANK_STEP,
     RANK_UNDO,
     Instance,
+    Left,
     key_of,
     next_deadline,
 )
 from pawlflow.kernel.units import RUNNING, Unit
 from pawlflow.model.events import (
+    AttemptLeft,
     Event,
     InstanceCreated,
     InstanceStarted,
@@ -40,7 +43,7 @@ class Causes(msgspec.Struct):
     """What has been asked for so far, and which clocks were set, each with its place."""
 
     calls: dict[tuple[StepKey, int], Place] = {}  # of executors and children
-    clocks: dict[tuple[int, int], Place] = {}  # (rank, unit's place), as in the deadline heap
+    clocks: dict[tuple[int, int | Left], Place] = {}  # (rank, whose), as in the deadline heap
 
     def of(self, before: Instance, incoming: Input) -> Place | None:
         """Where the cause of an input lies, asked before its turn is applied. None: outside."""
@@ -64,6 +67,9 @@ class Causes(msgspec.Struct):
                 self.clocks[RANK_STEP, state.at(step, item).place] = place
             case UndoBackedOff():
                 self.clocks[RANK_UNDO, undone(state, event).place] = place
+            case AttemptLeft():
+                left = (event.step, event.item, event.attempt, event.undo, event.round)
+                self.clocks[RANK_LEFT, left] = place
             case InstanceCreated() | InstanceStarted():
                 self.clocks[RANK_INSTANCE, -1] = place
             case InstanceStopping():  # the grace of what still runs

@@ -326,6 +326,8 @@ SENTENCES: Final[dict[type, Sentence]] = {
     ev.StepResumed: resumed,
     ev.StepCancelled: lambda s, e: f"{name_of(s, e)} was cancelled",
     ev.LateSuccess: late,
+    ev.AttemptLeft: "",
+    ev.AttemptEnded: "",
     ev.GateVoted: lambda s, e: f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}",
     ev.GateGranted: lambda s, e: (
         f"{person(e)} approved {name_of(s, e)}{remark(e.comment)}, "

@@ -194,11 +194,17 @@ def winding_down(told: Told, now: int | None) -> tuple[str, list[str]]:
         more = len(units) - len(texts)
         texts += [f"{more} more are being undone"] if more else []
         return f"{'; '.join(texts)}{undo_rest(state)}", [watch(told)]
-    running = [state.unit(place) for place in sorted(state.open)]
-    names = named(state, [unit.place for unit in running])
-    until = max((unit.until for unit in running if unit.until is not None), default=None)
-    limit = "" if until is None else f", at most until {when(until, now)}"
-    return f"it stops, and waits for the attempts of {names} to end{limit}", [watch(told)]
+    return f"it stops, and waits for the attempts of {at_work(state, now)}", [watch(told)]
+
+
+def at_work(state: Instance, now: int | None) -> str:
+    """Whose attempts are waited for before anything else happens, and how long at most."""
+    open_, left = [state.unit(place) for place in sorted(state.open)], list(state.left.values())
+    units = open_ + [state.of_round(each.step, each.item, each.round) for each in left]
+    names = named(state, list(dict.fromkeys(unit.place for unit in units)))
+    ends = [unit.until for unit in open_] + [each.until for each in left]
+    until = max((each for each in ends if each is not None), default=None)
+    return f"{names} to end" + ("" if until is None else f", at most until {when(until, now)}")
 
 
 def undoing(told: Told, unit: Unit, now: int | None) -> str:
@@ -234,6 +240,8 @@ def going_on(told: Told, now: int | None) -> tuple[str, list[str]]:
     texts += [f"{more:,} more {kinds} are open"] if more > 0 else []
     hints = list(dict.fromkeys(hint for unit in units for hint in hints_for(told, unit)))
     hints = hints or [watch(told)]
+    if state.left and not state.open:
+        texts.append(f"it is done, and waits for attempts of {at_work(state, now)}")
     if not state.paused:
         return "; ".join(texts) or instance_state(state), hints
     held = f"{told.paused_by} paused it at {when(told.paused_at, now)}: nothing new starts"

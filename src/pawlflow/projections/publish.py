@@ -122,6 +122,8 @@ NAMES: Final[dict[type, str | Callable[[Instance, Any], list[str]]]] = {
     ev.StepResumed: "WorkflowResumed",
     ev.StepCancelled: "WorkflowStepCancelled",
     ev.LateSuccess: nothing,
+    ev.AttemptLeft: nothing,
+    ev.AttemptEnded: nothing,
     ev.GateVoted: "ApprovalVoted",
     ev.GateGranted: lambda _, e: [
         "ApprovalGranted",

@@ -13,6 +13,8 @@ from pawlflow.kernel.replay import apply_turn, read_turn
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.units import FANNED, RUNNING, WAITING, Unit, is_open
 from pawlflow.model.events import (
+    AttemptEnded,
+    AttemptLeft,
     Event,
     InstancePaused,
     LateSuccess,
@@ -193,7 +195,7 @@ def unit_of(state: Instance, event: Event) -> Unit | None:
     """The step or item that an event is about, just after the state has seen it."""
     if isinstance(event, UndoStarted | UndoBackedOff | UndoDone | UndoFailed):
         return undone(state, event)
-    if isinstance(event, LateSuccess):
+    if isinstance(event, LateSuccess | AttemptLeft | AttemptEnded):
         return state.of_round(event.step, event.item, event.round)
     if isinstance(event, GateVoided):  # its item is that of the cause
         return state.unit(event.step)

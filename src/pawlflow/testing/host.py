@@ -290,12 +290,13 @@ class Host:
                 self.schedule(self.now + planned.after_ms, FIRST_ANSWERS, answered)
 
     def stop(self, intent: Stop) -> None:
-        """A cancelled attempt settles at once, for good; a timed-out one may still answer."""
-        if intent.reason == "timeout" or self.known.get(intent.call.id) is False:
+        """An attempt that is no longer wanted settles at once; if it was cancelled, for good."""
+        if self.known.get(intent.call.id) is False:
             return
         self.known[intent.call.id] = False
         gone = (intent.call.key, intent.call.attempt)
-        stopped = [entry for entry in self.agenda if answers(entry[3], gone)]
+        left = intent.reason == "timeout"  # and may still answer
+        stopped = [] if left else [entry for entry in self.agenda if answers(entry[3], gone)]
         self.agenda = sorted(entry for entry in self.agenda if entry not in stopped)
         for at, rank, _, what in stopped[:1]:
             assert isinstance(what, Answered)

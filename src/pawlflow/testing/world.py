@@ -118,12 +118,12 @@ class Engine(Protocol):
 class Given:
     """The answer to one call."""
 
-    __slots__ = ("cancelled", "entry", "receipts")
+    __slots__ = ("entry", "receipts", "stopped")
 
     def __init__(self, receipts: Sequence[Receipt]) -> None:
         self.receipts = receipts
         self.entry: Entry | None = None  # on the agenda, as long as it is to come
-        self.cancelled = False
+        self.stopped = False
 
 
 class World:
@@ -199,14 +199,14 @@ class World:
             self.engine.send(call.cell, receipt)
 
     def stop(self, intent: Stop) -> bool:
-        """A cancelled attempt settles at once, for good; a timed-out one may still answer."""
+        """An attempt that is no longer wanted settles at once; if it was cancelled, for good."""
         call = intent.call
         given = self.given.get(call.id)
         if given is None:
             return False
-        if intent.reason == "cancel" and not given.cancelled:
-            given.cancelled = True
-            if given.entry is not None:
+        if not given.stopped:
+            given.stopped = True
+            if given.entry is not None and intent.reason == "cancel":
                 given.entry.dead = True
             settled = Receipt(call.key, call.attempt, "cancelled")
             self.engine.send(call.cell, settled)
@@ -296,7 +296,7 @@ class LabRunner(Runner):
         """The process is gone: nothing that it did comes back."""
         self.closed = True
         for job in self.jobs.values():
-            job.stop("cancel")
+            job.stop()
         self.jobs.clear()
         for worker in self.workers:
             worker.cancel()

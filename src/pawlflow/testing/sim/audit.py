@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pawlflow.definition.plan import Plan, StepPlan
+from pawlflow.definition.rules import SETTLING_RULES
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, CellId, InstanceId, StepKey, StepName
 from pawlflow.model.inputs import Receipt
@@ -20,6 +21,7 @@ from pawlflow.testing.sim.audit_budget import Money
 
 Report = Callable[[str, CellId, str], None]
 Place = tuple[int, int]  # a step, and an item of it
+Left = tuple[int, int, Direction, int, int]  # a step, an item, what was asked, round, attempt
 INSTANCE: Final = "instance"  # in place of a step: the timeout of the whole, or its time to start
 
 
@@ -91,6 +93,7 @@ class Audit:
         self.stack: list[Line] = []  # what was done and has an undo
         self.undoing: list[Line] = []
         self.undo_failed = False
+        self.left: dict[Left, int | None] = {}  # attempts that may be at work, at most until then
         self.keys: dict[StepKey, tuple[int, int, Direction, int]] = {}
         self.succeeded: list[StepKey] = []  # by receipts: each has an effect in the world
         self.heard: list[Receipt] = []  # of children, that settled or failed an attempt
@@ -189,16 +192,17 @@ class Audit:
             return
         step, item, direction, round_ = found
         line = self.of_round(step, item, round_)
+        left = (*found, receipt.attempt) in self.left
         own = line.running == receipt.attempt and line.round == round_
         if direction == "undo":
             own = line in self.undoing and line.undo_attempt == receipt.attempt
         elif direction == "ask":
             own = line.unanswered and line.questions == receipt.attempt and line.round == round_
-        elif own and self.is_child(line):
+        elif (own or left) and self.is_child(line):
             self.heard.append(receipt)
-        elif own:
+        elif own or left:
             self.money.spend({}, receipt.usage)  # a failure costs what it says
-        if not own:
+        if not own and not left:
             self.bad("19", f"attempt {receipt.attempt} of {line} failed for another attempt")
 
     def fire(self, what: object, words: str) -> None:
@@ -245,6 +249,24 @@ class Audit:
         if self.tick and failure.kind == "timeout":
             self.fire(line, f"the timeout of {line}")
             self.unwanted(line)
+            self.leave(line, "do", line.running)
+
+    def leave(self, line: Line, direction: Direction, attempt: int) -> None:
+        """It goes on without this attempt, which may still be at work."""
+        if attempt and self.plan.rules >= SETTLING_RULES:
+            child = direction == "do" and self.is_child(line)
+            until = None if child else self.now + self.step(line.step).grace_ms
+            self.left[line.step, line.item, direction, line.round, attempt] = until
+
+    def hear(self, receipt: Receipt) -> None:
+        """Whatever it says, the attempt is over."""
+        found = self.keys.get(receipt.key)
+        if found is not None:
+            self.left.pop((*found, receipt.attempt), None)
+
+    def still_at_work(self) -> list[Left]:
+        """What was left, has not answered, and has time to."""
+        return [left for left, until in self.left.items() if until is None or self.now < until]
 
     def unwanted(self, line: Line) -> None:
         """Nobody waits for this attempt of a child any more: it must be told, once."""

@@ -11,9 +11,8 @@ from pawlflow.model.journal import Turn
 from pawlflow.testing.sim.audit import INSTANCE, Audit, Fan, Line
 from pawlflow.testing.sim.audit_policies import POLICIES, check_cleared
 from pawlflow.testing.sim.audit_reviews import REVIEWS, check_guards, queue
+from pawlflow.testing.sim.audit_undo import UNDOS, check_settled
 from pawlflow.testing.sim.language import GIVEN, ITEMS, OPENED, WHEN_ITEM, WITH_ITEM
-
-UNDO: Final = "undo"  # beside a line: the deadline of its undo
 
 
 def read_on(audit: Audit, turn: Turn) -> None:
@@ -30,6 +29,8 @@ def read_on(audit: Audit, turn: Turn) -> None:
     audit.tick = isinstance(turn.input, Tick)
     if isinstance(turn.input, Receipt) and turn.input.outcome != "ok":
         audit.judge_failure(turn.input)
+    if isinstance(turn.input, Receipt):
+        audit.hear(turn.input)
     for event in turn.events:
         handler = HANDLERS.get(type(event))
         if handler is not None:
@@ -157,6 +158,7 @@ def on_succeeded(audit: Audit, event: ev.StepSucceeded) -> None:
         audit.prove(line, f"{line}")
         if event.attempt != line.running:
             audit.unwanted(line)
+            audit.leave(line, "do", line.running)
         audit.money.spend(plan.cost, getattr(audit.input, "usage", None))
     elif plan.kind == "sleep":
         audit.fire(line, f"{line}")
@@ -261,91 +263,10 @@ def on_stopping(audit: Audit, event: ev.InstanceStopping) -> None:
         audit.arm(line, None if child else audit.now + audit.step(line.step).grace_ms)
 
 
-# Undo
-
-
-def on_undo_started(audit: Audit, event: ev.UndoStarted) -> None:
-    """The step completed last, and no other."""
-    line, plan = audit.undone(event.step, event.item, event.round), audit.step(event.step)
-    if event.attempt == 1:
-        begin_undo(audit, line)
-    else:
-        audit.fire((line, UNDO), f"the back-off of undoing {line}")
-    if line not in audit.undoing or event.attempt != line.undo_attempt + 1:
-        audit.bad("19", f"attempt {event.attempt} to undo {line}")
-    said = event.params.value or {}
-    if line.value is not None and "item" in said and said["item"] != line.value:
-        audit.bad("6", f"{line} was {line.value}, and {said} is undone")
-    answer = None if line.result is None else line.result.value
-    known = {"answer": answer, "result": answer, "r": (answer or {}).get("n")}
-    wrong = [name for name, value in said.items() if known.get(name, value) != value]
-    if wrong and audit.plan.rules >= UNDOING_RULES:
-        audit.bad("6", f"{line} was answered {answer}, and {said} is undone")
-    line.undo_attempt = event.attempt
-    audit.key(line, "undo", line.round)
-    span = plan.undo.span_ms if plan.undo else None
-    audit.arm((line, UNDO), None if span is None else audit.now + span)
-
-
-def begin_undo(audit: Audit, line: Line) -> None:
-    """One at a time, last first; or, all at once, nothing before what lies deeper."""
-    if any(True for _ in audit.running()):
-        audit.bad("6", f"{line} is undone while attempts run")
-    if audit.plan.parallel_undo:
-        depth = audit.depths[line.step]
-        deeper = [o for o in (*audit.stack, *audit.undoing) if audit.depths[o.step] > depth]
-        if deeper or line not in audit.stack:
-            audit.bad("6", f"{line} is undone before {deeper}, which lie deeper")
-    elif audit.undoing or not audit.stack or audit.stack[-1] is not line:
-        audit.bad("6", f"{line} is undone while {audit.stack} are to be undone, last first")
-    audit.stack.remove(line)
-    audit.undoing.append(line)
-
-
-def on_undo_backed_off(audit: Audit, event: ev.UndoBackedOff) -> None:
-    """Bounded as well."""
-    line = audit.undone(event.step, event.item, event.round)
-    if audit.tick and event.failure.kind == "timeout":
-        audit.fire((line, UNDO), f"the timeout of undoing {line}")
-    plan = audit.step(event.step).undo
-    line.undo_retries += 1
-    if plan is None or line.undo_retries > plan.retry.max_retries:
-        audit.bad("19", f"retry {line.undo_retries} of undoing {line}")
-    audit.arm((line, UNDO), event.retry_at)
-
-
-def on_undo_done(audit: Audit, event: ev.UndoDone) -> None:
-    """One less."""
-    line = audit.undone(event.step, event.item, event.round)
-    if isinstance(audit.input, Receipt):
-        audit.succeeded.append(audit.input.key)
-    else:
-        audit.bad("4", f"undoing {line} succeeded without a receipt")
-    end_undo(audit, line)
-
-
-def on_undo_failed(audit: Audit, event: ev.UndoFailed) -> None:
-    """It stays done."""
-    line = audit.undone(event.step, event.item, event.round)
-    if audit.tick and event.failure.kind == "timeout":
-        audit.fire((line, UNDO), f"the timeout of undoing {line}")
-    if event.attempt == 0:
-        begin_undo(audit, line)
-    audit.undo_failed = True
-    end_undo(audit, line)
-
-
-def end_undo(audit: Audit, line: Line) -> None:
-    """Off the list."""
-    if line not in audit.undoing:
-        audit.bad("6", f"{line} was not being undone")
-    audit.undoing.remove(line)
-    audit.arm((line, UNDO), None)
-
-
 def on_closed(audit: Audit, event: Any) -> None:
     """The end. A full rollback leaves nothing, and no child is left behind."""
     audit.closed = True
+    check_settled(audit, "closed")
     rollback = getattr(event, "rollback", "none")
     if rollback == "full" and (audit.stack or audit.undoing or audit.undo_failed):
         audit.bad("6", f"a full rollback left {audit.stack}")
@@ -378,15 +299,12 @@ HANDLERS: Final[dict[type, Callable[[Audit, Any], None]]] = {
     ev.StepCancelled: on_step_cancelled,
     ev.LateSuccess: on_late,
     ev.InstanceStopping: on_stopping,
-    ev.UndoStarted: on_undo_started,
-    ev.UndoBackedOff: on_undo_backed_off,
-    ev.UndoDone: on_undo_done,
-    ev.UndoFailed: on_undo_failed,
     ev.InstanceCompleted: on_closed,
     ev.InstanceFailed: on_closed,
     ev.InstanceCancelled: on_closed,
     **REVIEWS,
     **POLICIES,
+    **UNDOS,
 }
 
 

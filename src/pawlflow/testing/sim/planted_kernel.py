@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pawlflow.engine import staging, timers
 from pawlflow.kernel import deadlines, decide, draft, evolve, mend, receipts, step, undo
 from pawlflow.kernel.draft import Draft, Rejected
-from pawlflow.kernel.state import RANK_INSTANCE, RANK_UNDO, make_key, next_deadline
+from pawlflow.kernel.state import RANK_INSTANCE, RANK_LEFT, RANK_UNDO, make_key, next_deadline
 from pawlflow.kernel.system import slots
 from pawlflow.kernel.units import RUNNING, SUCCEEDED
 from pawlflow.model import events as ev
@@ -150,6 +150,8 @@ def tick_early() -> list[Change]:
                 deadlines.fire_instance(made)
             elif due[1] == RANK_UNDO:
                 deadlines.fire_undo(made, state.unit(due[2]))
+            elif due[1] == RANK_LEFT:
+                made.emit(ev.AttemptEnded(*due[2]))
             else:
                 deadlines.fire_step(made, state.unit(due[2]))
         return None if made.events else Rejected("timer.not_due", "")

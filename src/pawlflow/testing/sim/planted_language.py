@@ -314,6 +314,11 @@ def batch_repeats() -> list[Change]:
     return [(batch, "go_on", go_on), (batch, "PORTION", 2)]
 
 
+def left_and_forgotten() -> list[Change]:
+    """Nobody waits for an attempt that timed out, nor for a child."""
+    return [(Draft, "leave", lambda *_: None)]
+
+
 LANGUAGE_BUGS: Final = (
     ("item-skipped", "an item is left out", item_skipped),
     ("fan-without-limit", "more items than allowed at a time", fan_without_limit),
@@ -322,6 +327,7 @@ LANGUAGE_BUGS: Final = (
     ("grant-stays", "a gate with an undo is not undone", grant_stays),
     ("unanswered-stays", "undoOnFailure forgets waits and gates", unanswered_stays),
     ("late-forgotten", "a late success before compensation stays done", late_forgotten),
+    ("left-and-forgotten", "nobody waits for what timed out", left_and_forgotten),
     ("child-started-twice", "two children for one attempt", child_started_twice),
     ("child-of-another", "the answer of another attempt is taken", child_of_another_attempt),
     ("child-not-told", "a cancel does not reach the children", child_not_told),

@@ -121,9 +121,8 @@ class Hands:
         if job is None:
             job = self.jobs[call.key, call.attempt] = Job(call)
         job.stopped = True
-        if intent.reason == "cancel":
-            cancelled = Receipt(call.key, call.attempt, "cancelled")
-            self.bring(call.cell, cancelled, f"receipt:{name_of(call)}:cancelled")
+        cancelled = Receipt(call.key, call.attempt, "cancelled")
+        self.bring(call.cell, cancelled, f"receipt:{name_of(call)}:cancelled")
 
     # At work
 
