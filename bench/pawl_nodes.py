@@ -61,16 +61,31 @@ def measure(url: str, options: argparse.Namespace) -> Line:
     words = [sys.executable, "-m", "bench.pawl_nodes", "node", "--db", url]
     words += ["--driver", options.driver, "--processes", str(count)]
     words += ["--in-flight", str(flying), "--workflows", str(workflows)]
-    seconds, spent = together.measured(words, count)
+    seconds, said = together.measured(words, count)
     done = count * workflows
     check(url, count * (workflows + WARM_UP))
+    spent = sum(float(each.split()[0]) for each in said)
+    ends = [list(map(float, each.split()[1:])) for each in said]
     return {
         "workflows": done,
         "seconds": seconds,
         "steps_per_s": STEPS * done / seconds,
+        "steady_steps_per_s": STEPS * steady(ends, flying),
         "cpu_seconds": spent,
         "cpu_ms_per_workflow": 1_000 * spent / done,
     }
+
+
+def steady(ends: list[list[float]], flying: int) -> float:
+    """Workflows a second while all are in flight, in every process.
+
+    From when each has ended as many as it began with, until the first has none left to begin.
+    Before and after that some of the machine is idle, as nothing is beside it with bare rows.
+    """
+    since = max(each[min(flying, len(each)) - 1] for each in ends)
+    until = min(each[-flying - 1] if len(each) > flying else each[-1] for each in ends)
+    seen = sum(since < end <= until for each in ends for end in each)
+    return seen / (until - since) if until > since else 0.0
 
 
 def check(url: str, expected: int) -> None:
@@ -102,8 +117,9 @@ async def work(workflow: Workflow, options: argparse.Namespace) -> None:
         await asyncio.to_thread(together.told, together.READY)
         collect_seldom()  # as `pawl serve` does once it is up
         spent = process_time()
-        await keep_going(node, workflow, options)
-        await asyncio.to_thread(together.told, f"{process_time() - spent}\n")
+        ends = await keep_going(node, workflow, options)
+        said = " ".join(map(str, (process_time() - spent, *ends)))
+        await asyncio.to_thread(together.told, f"{said}\n")
 
 
 if __name__ == "__main__":

@@ -112,17 +112,20 @@ async def throughput(pawl: Pawl, workflow: Any, options: argparse.Namespace) -> 
     }
 
 
-async def keep_going(pawl: Hosted, workflow: Any, options: argparse.Namespace) -> None:
-    """So many in flight, each replaced when it is done."""
+async def keep_going(pawl: Hosted, workflow: Any, options: argparse.Namespace) -> list[float]:
+    """So many in flight, each replaced when it is done; gives when each of them was."""
     left = options.workflows
+    ends: list[float] = []
 
     async def keep_one_going() -> None:
         nonlocal left
         while left > 0:
             left -= 1
             await (await pawl.start(workflow)).result()
+            ends.append(perf_counter())
 
     await asyncio.gather(*(keep_one_going() for _ in range(options.in_flight)))
+    return ends
 
 
 async def latency(pawl: Pawl, workflow: Any, options: argparse.Namespace) -> Line:

@@ -176,9 +176,9 @@ def test_8_time_is_an_input_too():
 
     assert shop.submit(Tick(), now=29_999) == Rejected("timer.not_due", "o-1")
     shop.submit(Tick(), now=30_000)
-
+    assert shop.cell.state.closing.failure.code == "step.timeout"  # who charges was told to stop
+    shop.submit(Receipt(shop.calls["charge"].key, 1, "cancelled"), now=30_100)
     assert instance_state(shop.cell.state) == "failed"
-    assert shop.cell.state.closing.failure.code == "step.timeout"
 
 
 def test_9_the_outside_hears_of_it_in_its_own_words():

@@ -37,7 +37,8 @@ def measure(options: Namespace, url: str, count: int) -> dict[str, Any]:
     share = {"in_flight": flying, "workflows": options.workflows // count, "url": url}
     words = json.dumps({**vars(options), **share})
     command = [sys.executable, __file__, "executor", words]
-    seconds, spent = together.measured(command, count)
+    seconds, said = together.measured(command, count)
+    spent = sum(map(float, said))
     workflows = count * share["workflows"]
     alone.check(url, workflows + count * max(alone.WARM_UP, flying))
     return {

@@ -11,8 +11,8 @@ from typing import Final
 READY: Final = "ready\n"
 
 
-def measured(words: list[str], count: int) -> tuple[float, float]:
-    """The seconds from when all may begin until the last is done, and those of their CPUs."""
+def measured(words: list[str], count: int) -> tuple[float, list[str]]:
+    """The seconds from when all may begin until the last is done, and what each says then."""
     processes = [
         subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(count)
@@ -22,7 +22,7 @@ def measured(words: list[str], count: int) -> tuple[float, float]:
         began = perf_counter()
         for each in processes:
             go_on(each)
-        spent = [float(heard(each)) for each in processes]
+        said = [heard(each) for each in processes]
         seconds = perf_counter() - began
         for each in processes:  # none leaves before all are done: its work might go to others
             go_on(each)
@@ -31,7 +31,7 @@ def measured(words: list[str], count: int) -> tuple[float, float]:
         for each in processes:
             each.kill()
             each.wait()
-    return seconds, sum(spent)
+    return seconds, said
 
 
 def heard(process: "subprocess.Popen[str]") -> str:

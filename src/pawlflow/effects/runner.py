@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context as ContextVars
 from contextvars import copy_context
 from functools import partial
+from operator import is_
 from typing import Any, Final
 
 from pawlflow.effects import receipts
@@ -324,7 +325,8 @@ def kind_of(executor: Executor) -> int:
 def changed(before: ContextVars) -> bool:
     """Does the present context differ from this one?"""
     now = copy_context()
-    return len(now) != len(before) or any(before.get(name) is not now[name] for name in now)
+    same = map(is_, now.values(), map(before.get, now))  # often asked: no generator of ours
+    return len(now) != len(before) or not all(same)
 
 
 CLOSING_S: Final = 5.0  # for functions to notice that they are cancelled

@@ -28,7 +28,7 @@ class SystemClock:
 
     def __init__(self) -> None:
         self.pool = b""
-        self.pid = 0
+        self.fork = FORKS[-1]
 
     def now(self) -> TimeMs:
         """Milliseconds since 1970."""
@@ -41,12 +41,14 @@ class SystemClock:
     def entropy(self) -> bytes:
         """Sixteen bytes that nobody can guess; a forked process never gives its parent's again."""
         pool = self.pool
-        if len(pool) < ENTROPY_BYTES or self.pid != os.getpid():
-            pool, self.pid = os.urandom(POOL_BYTES), os.getpid()
+        if len(pool) < ENTROPY_BYTES or self.fork is not FORKS[-1]:
+            pool, self.fork = os.urandom(POOL_BYTES), FORKS[-1]
         self.pool = pool[ENTROPY_BYTES:]
         return pool[:ENTROPY_BYTES]
 
 
+FORKS: Final = [object()]  # another in every process: cheaper than asking the system who we are
+os.register_at_fork(after_in_child=lambda: FORKS.append(object()))
 ENTROPY_BYTES: Final = 16
 POOL_BYTES: Final = 1_024  # read at once: a call of the system costs as much as a turn's hash
 

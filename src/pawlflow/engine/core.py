@@ -109,7 +109,7 @@ class Core:
             if token is not None:
                 self.out.append(Reply(token, refused))
             return
-        offer = Offer(cell, incoming, token, 0, size)
+        offer = Offer(cell, (cell.tenant, cell.key), incoming, token, 0, size)
         if fresh and (shard := shard_of(cell)) in self.heads and offer.address not in self.hot:
             self.hot.put(Live(cell, None, shard, None))
         self.put(offer)

@@ -25,15 +25,12 @@ class Offer(msgspec.Struct, gc=False):
     """An input on its way to a cell, with whoever waits for the answer."""
 
     cell: CellId
+    address: Address  # of the cell: asked for often
     input: Input
     token: int | None = None  # a caller in this process
     mail: int = 0  # a row of the mailbox
     size: int = 0
     sent: bool = False  # by a turn of the batch it is stepped in
-    address: Address = ("", "")  # type: ignore[assignment]  # where it goes: asked for often
-
-    def __post_init__(self) -> None:
-        self.address = (self.cell.tenant, self.cell.key)
 
 
 class Line:
@@ -158,7 +155,9 @@ class Inbox:
         self.count += 1
         if type(offer.input) is StartInstance:
             self.book(offer, 1)
-        if len(line) == 1 or front:
+        if len(line) == 1 and hot and not self.cold.cells:
+            self.ready.add(address, begins=type(offer.input) is StartInstance)
+        elif len(line) == 1 or front:
             self.place(address, hot=hot)
 
     def place(self, address: Address, *, hot: bool) -> None:

@@ -38,4 +38,5 @@ def offer_of(mail: Mail) -> Offer:
     payloads: dict[bytes, bytes] = {}
     take_in(payloads, mail.beside, mail.cell.tenant)
     incoming: Input = READ_INPUT(mail.input, payloads)
-    return Offer(mail.cell, incoming, None, mail.id, len(mail.input) + len(mail.beside))
+    cell, size = mail.cell, len(mail.input) + len(mail.beside)
+    return Offer(cell, (cell.tenant, cell.key), incoming, None, mail.id, size)

@@ -82,7 +82,7 @@ class Shards(Core):
     def fire(self, now: TimeMs) -> None:
         """Tell the cells whose time has come."""
         for tenant, key in self.deadlines.take_due(now):
-            self.put(Offer(CellId(tenant, WorkflowName(""), key), Tick()))
+            self.put(Offer(CellId(tenant, WorkflowName(""), key), (tenant, key), Tick()))
 
     def stage(self, now: TimeMs) -> None:
         """Step what waits into the next batch; its commit begins when no other is under way."""

@@ -41,13 +41,8 @@ class Staged(msgspec.Struct):
 
     head: ShardHead
     now: TimeMs
+    seq: int  # the sequence number the next entry gets
     entries: list[Entry]
-    leaves: list[Digest]
-
-    @property
-    def seq(self) -> int:
-        """The sequence number the next entry gets."""
-        return self.head.seq + len(self.entries) + 1
 
 
 class Staging:
@@ -96,7 +91,7 @@ class Staging:
         near = at_once and shard_of(cell) == sender.shard
         if near and self.hops.get(address, 0) < HOPS_MAX:
             self.hops[address] = self.hops.get(address, 0) + 1
-            self.sends.append(Offer(cell, send.input, sent=True))
+            self.sends.append(Offer(cell, address, send.input, sent=True))
         else:
             self.hops[address] = HOPS_MAX
             self.mail.append(mail_of(cell, send.input))
@@ -124,7 +119,7 @@ class Staging:
         """The part of a shard; its time never goes back."""
         staged = self.shards.get(head.shard)
         if staged is None:
-            staged = self.shards[head.shard] = Staged(head, max(now, head.now), [], [])
+            staged = self.shards[head.shard] = Staged(head, max(now, head.now), head.seq + 1, [])
             self.fenced[head.shard] = None
         return staged
 
@@ -136,7 +131,7 @@ class Staging:
         ref = live.ref
         beside = put_beside(payloads_of(stepped.turn), ref, self.blobs)
         staged.entries.append(Entry(ref, stepped.turn.number, stepped.data, stepped.hash, beside))
-        staged.leaves.append(stepped.hash)
+        staged.seq += 1
         head = head_of(live.id, cell, shard, ref, stepped)
         if live.head is None or ref in self.heads or not is_steady(live.head, head):
             self.steady.discard(ref)
@@ -152,7 +147,7 @@ class Staging:
                 self.keep(live, step, asked)
             if stepped.turn.number == 1 and (found := found_by(state)):
                 self.attributes.append(port.Attributes(ref, found))
-            if (until := expiry_of(state)) is not None:
+            if state.closed is not None and (until := expiry_of(state)) is not None:
                 self.expiring.append((ref, until))
         else:
             self.publish(live.id, stepped, staged.now)
@@ -199,9 +194,8 @@ class Staging:
         """Stage an input that became no turn."""
         data = write(disposed)
         beside = put_beside(payloads_of(disposed), ref, self.blobs)
-        sealed = disposition_hash(data)
-        staged.entries.append(Entry(ref, 0, data, sealed, beside))
-        staged.leaves.append(sealed)
+        staged.entries.append(Entry(ref, 0, data, disposition_hash(data), beside))
+        staged.seq += 1
         self.bytes += len(data) + len(beside)
         self.turns += 1
 
@@ -243,12 +237,9 @@ def head_of(id_: CellId, cell: Cell, shard: int, ref: Ref, stepped: Stepped) -> 
 
 
 def is_steady(old: Head, new: Head) -> bool:
-    """Is all as it was but what changes with every turn?"""
+    """Is all as it was but what changes with every turn? Times and rollback go with the state."""
     return (
         old.state == new.state
-        and old.started_at == new.started_at
-        and old.closed_at == new.closed_at
-        and old.rollback == new.rollback
         and not old.quarantined
         and old.definition == new.definition
         and old.version == new.version
@@ -258,7 +249,8 @@ def is_steady(old: Head, new: Head) -> bool:
 def seal_frame(staged: Staged) -> port.FrameWrite:
     """A shard's frame, chained to the one before it."""
     head = staged.head
-    frame = frame_of(head.shard, head.hash, head.seq + 1, staged.leaves)
+    leaves = [entry.hash for entry in staged.entries]
+    frame = frame_of(head.shard, head.hash, head.seq + 1, leaves)
     return port.FrameWrite(frame=frame, epoch=head.epoch, now=staged.now, entries=staged.entries)
 
 

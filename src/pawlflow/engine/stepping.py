@@ -18,7 +18,7 @@ from pawlflow.kernel.draft import Rejected
 from pawlflow.kernel.state import Instance
 from pawlflow.kernel.step import Cell, Stepped, new_cell, step
 from pawlflow.model.ids import CellId, InstanceId
-from pawlflow.model.inputs import StartInstance, Tick
+from pawlflow.model.inputs import Receipt, StartInstance, Tick
 from pawlflow.model.journal import Stamps
 from pawlflow.model.operate import DiscardInput, RedriveInput, RemoveInstance
 from pawlflow.model.reviews import SettleReview
@@ -34,8 +34,11 @@ def step_offer(core: Core, staging: Staging, offer: Offer) -> None:
     """Step an offer and stage what follows."""
     live = core.hot.get(offer.address)
     incoming = offer.input
+    # What comes most often, the answer of an executor to an open instance, waits for nothing.
+    open_ = live is not None and live.head is not None and live.head.closed_at is None
+    usual = open_ and type(incoming) is Receipt
     unread = isinstance(incoming, StartInstance) and incoming.definition not in core.plans.known
-    if live is None or unread or comes_early(staging, live, offer):  # something must be read first
+    if live is None or unread or (not usual and comes_early(staging, live, offer)):
         if offer.sent:
             staging.mail.append(mail_of(offer.cell, offer.input))
         else:
@@ -49,7 +52,8 @@ def step_offer(core: Core, staging: Staging, offer: Offer) -> None:
         refuse(staging, staged, live, offer, outcome)
         if outcome.code == "timer.not_due" and live.head is not None:
             core.deadlines.note(live.head)  # the clock was set back while it waited
-    tell_batch(staging, live, incoming, outcome)
+    if not usual:
+        tell_batch(staging, live, incoming, outcome)
     if offer.token is not None:
         staging.outcomes.append((offer, outcome))
     if offer.mail:
@@ -75,7 +79,7 @@ def decide_offer(
             return Rejected("cell.quarantined", live.id.key)
         put_aside(staging, staged, live, offer, "cell.quarantined", "the cell is put aside")
         return Rejected("cell.quarantined", live.id.key)
-    cell = cell_of(core, live, offer)
+    cell = live.cell or cell_of(core, offer)
     if isinstance(cell, Rejected):
         return cell
     if isinstance(incoming, Tick) and is_held(core, staged, live, cell):
@@ -105,10 +109,8 @@ def is_held(core: Core, staged: Staged, live: Live, cell: Cell) -> bool:
     return True
 
 
-def cell_of(core: Core, live: Live, offer: Offer) -> Cell | Rejected:
-    """The cell an input is for; a start, or anything for a system cell, may make it."""
-    if live.cell is not None:
-        return live.cell
+def cell_of(core: Core, offer: Offer) -> Cell | Rejected:
+    """The cell that an input makes: a start an instance, anything a system cell."""
     workflow = offer.cell.workflow
     if is_system(workflow):
         return new_cell(offer.cell, None)

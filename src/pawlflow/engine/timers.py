@@ -97,8 +97,11 @@ class Reoffers:
 
     def heard(self, address: Address, now: int, *, calls: int) -> None:
         """The cell did something; if it has calls in flight, their clock starts again."""
-        placed = self.placed.pop(address, None)
+        placed = self.placed.get(address)
         if placed is not None:
+            if calls and placed == ((now + FIRST_REOFFER_MS) // 1000 + 1, FIRST_REOFFER_MS):
+                return  # as most are that go on: it is where it belongs
+            del self.placed[address]
             self.buckets[placed[0]].pop(address, None)
         if calls:
             self.place(address, now, FIRST_REOFFER_MS)

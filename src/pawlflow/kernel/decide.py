@@ -20,7 +20,8 @@ def decide(draft: Draft, incoming: inputs.Input, rules: int) -> Rejected | None:
     refused = not_there(state, incoming) or decide_input(draft, incoming, rules)
     if refused is None:
         forward.advance(draft)
-        undo.wind_down(draft)
+        if state.closing is not None:
+            undo.wind_down(draft)
         if state.listened or state.slot or state.rate or state.parent:
             tell.tell_others(draft)
     return refused

@@ -12,22 +12,11 @@ from typing import Any, Final, Literal, get_args
 from pawlflow.definition.rules import UNDOING_RULES
 from pawlflow.kernel import evolve_again as again
 from pawlflow.kernel import evolve_steps as steps
+from pawlflow.kernel import units as status
 from pawlflow.kernel.counters import set_undo_until, set_until
 from pawlflow.kernel.state import RANK_INSTANCE, Instance, State, arm, key_of
 from pawlflow.kernel.system import batch, loop, policies, rate, registry, schedule, slots, topic
-from pawlflow.kernel.units import (
-    CANCELLED,
-    PENDING,
-    RUNNING,
-    UNDO_BACKOFF,
-    UNDO_DONE,
-    UNDO_FAILED,
-    UNDO_PENDING,
-    UNDO_RUNNING,
-    Closing,
-    Kept,
-    Unit,
-)
+from pawlflow.kernel.units import Closing, Kept, Unit
 from pawlflow.model import events as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import TimeMs
@@ -46,8 +35,9 @@ def begin_turn(state: State, stamps: Stamps) -> None:
     state.turn += 1
     state.now = stamps.now
     if isinstance(state, Instance):
-        state.fresh.clear()
-        state.filling.clear()
+        if state.fresh or state.filling:
+            state.fresh.clear()
+            state.filling.clear()
         state.loosened = False
         if state.asked:
             state.asked.clear()
@@ -109,7 +99,7 @@ def on_stopping(state: Instance, event: ev.InstanceStopping) -> None:
     state.filling.clear()
     for place in state.open:
         unit = state.unit(place)
-        if unit.status == RUNNING:
+        if unit.status == status.RUNNING:
             set_until(state, unit, TimeMs(state.now + state.plan.steps[unit.step].grace_ms))
         elif unit.wait == "child":
             unit.until = None  # it is told to stop, and takes the time it needs
@@ -133,8 +123,8 @@ def close(state: Instance, outcome: Literal["completed", "failed", "cancelled"])
     """Steps never touched are cancelled by this alone: their number must not cost a turn."""
     state.outcome = outcome
     state.closed = state.now
-    state.counts[CANCELLED] += state.counts[PENDING]
-    state.counts[PENDING] = 0
+    state.counts[status.CANCELLED] += state.counts[status.PENDING]
+    state.counts[status.PENDING] = 0
     state.deadlines.clear()
     state.signals.clear()
 
@@ -171,7 +161,7 @@ def undone(state: Instance, event: Undoing) -> Unit:
 def on_undo_started(state: Instance, event: ev.UndoStarted) -> None:
     unit = undone(state, event)
     take_off(state, unit)
-    unit.undo = UNDO_RUNNING
+    unit.undo = status.UNDO_RUNNING
     unit.undo_attempt = event.attempt
     unit.undo_params = event.params
     state.undoing[unit.place] = None
@@ -183,7 +173,7 @@ def on_undo_started(state: Instance, event: ev.UndoStarted) -> None:
 
 def take_off(state: Instance, unit: Unit) -> None:
     """Its undo has begun, or cannot: it is no longer on the list. The last one always goes."""
-    if unit.undo == UNDO_PENDING:
+    if unit.undo == status.UNDO_PENDING:
         state.undo_list.pop()
     if unit.late is not None and state.rules >= UNDOING_RULES:
         state.asked.append(unit.place)  # a human need no longer see to it
@@ -193,19 +183,19 @@ def take_off(state: Instance, unit: Unit) -> None:
 
 def on_undo_backed_off(state: Instance, event: ev.UndoBackedOff) -> None:
     unit = undone(state, event)
-    unit.undo = UNDO_BACKOFF
+    unit.undo = status.UNDO_BACKOFF
     unit.undo_failure = event.failure
     unit.undo_retries += 1
     set_undo_until(state, unit, event.retry_at)
 
 
 def on_undo_done(state: Instance, event: ev.UndoDone) -> None:
-    end_undo(state, undone(state, event), UNDO_DONE, None)
+    end_undo(state, undone(state, event), status.UNDO_DONE, None)
 
 
 def on_undo_failed(state: Instance, event: ev.UndoFailed) -> None:
     state.undone_failed += 1
-    end_undo(state, undone(state, event), UNDO_FAILED, event.failure)
+    end_undo(state, undone(state, event), status.UNDO_FAILED, event.failure)
 
 
 def end_undo(state: Instance, unit: Unit, undo: int, failure: Failure | None) -> None:

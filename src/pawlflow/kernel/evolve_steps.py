@@ -61,9 +61,10 @@ def touched(state: Instance, step: int, item: int) -> Unit:
 
 def count_attempt(state: Instance, unit: Unit, *, corrects: bool) -> None:
     """Another attempt has begun; a step counts those of its items."""
-    for counted in (unit,) if unit.item == NO_ITEM else (unit, state.unit(unit.step)):
-        counted.attempt += 1
-        counted.feedback += corrects
+    unit.attempt += 1
+    unit.feedback += corrects
+    if unit.item != NO_ITEM:
+        count_attempt(state, state.unit(unit.step), corrects=corrects)
 
 
 def on_ready(state: Instance, event: ev.StepReady) -> None:

@@ -27,13 +27,20 @@ def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
         settled = receive_success(draft, unit, key, incoming)
     else:
         settled = receive_failure(draft, unit, key, incoming)
-    left = (key.step, key.item, incoming.attempt, key.direction == "undo", key.round)
-    if key.direction != "ask" and left in draft.state.left:
-        if not settled and key.direction == "do":
-            budget.spend(draft, unit, incoming)
-        draft.emit(AttemptEnded(*left))
-        settled = True
+    if draft.state.left and key.direction != "ask":
+        settled = receive_left(draft, unit, key, incoming, settled=settled)
     return None if settled else Rejected("receipt.not_awaited", incoming.key.hex())
+
+
+def receive_left(draft: Draft, unit: Unit, key: Key, incoming: Receipt, *, settled: bool) -> bool:
+    """An attempt that was left is over, whatever it says; a failure of it cost something."""
+    left = (key.step, key.item, incoming.attempt, key.direction == "undo", key.round)
+    if left not in draft.state.left:
+        return settled
+    if not settled and key.direction == "do":
+        budget.spend(draft, unit, incoming)
+    draft.emit(AttemptEnded(*left))
+    return True
 
 
 def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:

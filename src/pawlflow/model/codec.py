@@ -93,11 +93,9 @@ def self_described(value: object) -> bytes:
 
 def head(major: int, argument: int) -> bytes:
     """Return the shortest head of an item: its major type with a length, or with its number."""
-    major <<= 5
-    if argument < 24:
-        return bytes((major | argument,))
     if argument < 1 << 8:
-        return bytes((major | 24, argument))
+        return _SHORT[major << 8 | argument]
+    major <<= 5
     if argument < 1 << 16:
         return _PACK_16(major | 25, argument)
     if argument < 1 << 32:
@@ -246,11 +244,14 @@ _SINGLE: Final = Struct(">Bf")
 _DOUBLE: Final = Struct(">Bd")
 _HALF_MAX: Final = 65504.0
 _SINGLE_MAX: Final = (2 - 2**-23) * 2.0**127
+_SHORT: Final = tuple(  # of every major type
+    bytes((major << 5 | n,) if n < 24 else (major << 5 | 24, n))
+    for major in range(8)
+    for n in range(256)
+)
 # Indexed by the number itself: Python counts negative indexes from the end.
 INTS: Final = tuple(integer(number) for number in (*range(1024), *range(-256, 0)))
-BYTES_HEADS: Final = tuple(head(2, size) for size in range(256))
-TEXT_HEADS: Final = tuple(head(3, size) for size in range(256))
-ARRAY_HEADS: Final = tuple(head(4, size) for size in range(256))
+BYTES_HEADS, TEXT_HEADS, ARRAY_HEADS = (_SHORT[major << 8 :][:256] for major in (2, 3, 4))
 _SHAPES: Final[dict[tuple[str, ...], Shape]] = {}
 WRITERS: Final[dict[type, Writer]] = {
     str: _write_text,

@@ -5,24 +5,24 @@ docs/journal.md specifies every form in this file; tests/golden holds examples o
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from operator import attrgetter
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import inspect
 from msgspec.structs import fields
 
-from pawlflow.model.codec import hash_of
+from pawlflow.model.codec import encode, hash_of, head
 from pawlflow.model.events import Event
 from pawlflow.model.ids import CellId, Digest, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import IntentRecord
 from pawlflow.model.payload import Payload
-from pawlflow.model.records import Record, types_inside, writer_for
+from pawlflow.model.records import Record, array_head, types_inside, writer_for
 
 TURN_FORMAT: Final = 1
 LEAF: Final = b"\x00"  # RFC 6962: a leaf can never be taken for a node
 NODE: Final = b"\x01"
+DIGEST_BYTES: Final = 32
 
 
 class Stamps(Record, frozen=True, gc=False):
@@ -76,13 +76,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     hash: Digest
 
 
-class ChainedTurn(Record, frozen=True, tag="pawl.turn.1", gc=False):
-    """What a turn's hash is the hash of."""
-
-    prev: Digest
-    turn: bytes
-
-
 class ChainedFrame(Record, frozen=True, tag="pawl.frame.1", gc=False):
     """What a frame's hash is the hash of."""
 
@@ -103,8 +96,8 @@ def instance_genesis(cell: CellId) -> Digest:
 
 
 def turn_hash(prev: Digest, data: bytes) -> Digest:
-    """The hash of a turn, chained to the one before it in the same instance."""
-    return Digest(sha256(_WRITE_CHAINED(ChainedTurn(prev, data))).digest())
+    """The hash of a turn, chained to the one before it: of `["pawl.turn.1", prev, turn]`."""
+    return Digest(sha256(_CHAINED + prev + head(2, len(data)) + data).digest())
 
 
 def disposition_hash(data: bytes) -> Digest:
@@ -140,40 +133,51 @@ def merkle_root(leaves: Sequence[Digest]) -> Digest:
 def payloads_of(record: msgspec.Struct) -> list[Payload]:
     """Every payload a record mentions, in order: what must lie beside it to read it again."""
     found: list[Payload] = []
-    _gather(record, found)
+    gather = _GATHER[type(record)]
+    if gather is not None:
+        gather(record, found.append)
     return found
 
 
-def _gather(record: msgspec.Struct, found: list[Payload]) -> None:
-    for field in _HOLDERS[type(record)]:
-        value = field(record)
-        if type(value) is Payload:
-            found.append(value)
-        elif type(value) is tuple:
-            for each in value:
-                if type(each) is Payload:
-                    found.append(each)
-                elif _HOLDERS[type(each)]:
-                    _gather(each, found)
-        elif value is not None:
-            _gather(value, found)
+Gather = Callable[[Any, Callable[[Payload], None]], None]
 
 
-class _Holders(dict[type, tuple[Callable[[Any], Any], ...]]):
-    """The fields of a record in which a payload may be found, however deep."""
+class _Gather(dict[type, Gather | None]):
+    """By the type of a record: what adds its payloads, however deep; None if it can have none.
 
-    def __missing__(self, kind: type) -> tuple[Callable[[Any], Any], ...]:
+    Made when it is first needed, of the fields that may hold one. Every turn is asked.
+    """
+
+    def __missing__(self, kind: type) -> Gather | None:
         held = fields(kind) if issubclass(kind, msgspec.Struct) else ()
-        names = [field.name for field in held if _holds(inspect.type_info(field.type))]
-        self[kind] = tuple(map(attrgetter, names))
+        infos = [(field.name, inspect.type_info(field.type)) for field in held]
+        body = [_form_of(info).format(name) for name, info in infos if _holds(info)]
+        scope: dict[str, Any] = {"gather": self}
+        if body:
+            exec("def made(record, add):\n" + "".join(body), scope)
+        self[kind] = scope.get("made")
         return self[kind]
+
+
+_ONE: Final = "    if (x := record.{}) is not None: add(x)\n"
+_DEEP: Final = "    if (x := record.{}) is not None and (g := gather[type(x)]): g(x, add)\n"
+_MANY: Final = "    for x in record.{}:\n        if g := gather[type(x)]: g(x, add)\n"
+
+
+def _form_of(info: inspect.Type) -> str:
+    """How a field that may hold payloads is looked through."""
+    if isinstance(info, inspect.VarTupleType | inspect.TupleType):
+        return _MANY
+    kinds = info.types if isinstance(info, inspect.UnionType) else (info,)
+    plain = (inspect.CustomType, inspect.NoneType)
+    return _ONE if all(isinstance(each, plain) for each in kinds) else _DEEP
 
 
 def _holds(info: inspect.Type) -> bool:
     return isinstance(info, inspect.CustomType) or any(map(_holds, types_inside(info)))
 
 
-_HOLDERS: Final = _Holders()
+_GATHER: Final = _Gather({Payload: lambda payload, add: add(payload)})
 _WRITE_TURN: Final = writer_for(Turn)
-_WRITE_CHAINED: Final = writer_for(ChainedTurn)
+_CHAINED: Final = array_head(3) + encode("pawl.turn.1") + head(2, DIGEST_BYTES)
 _WRITE_FRAME: Final = writer_for(ChainedFrame)

@@ -217,7 +217,7 @@ class Host:
             due = self.engine.deadlines.first()
             if due is None:
                 return
-            self.engine.core.put(Offer(CellId(due[0], WorkflowName(""), due[1]), Tick()))
+            self.engine.core.put(Offer(CellId(due[0], WorkflowName(""), due[1]), due, Tick()))
 
     def place_of(self, address: Address) -> Place:
         """Where a cell stands among those that are due now."""
