@@ -43,10 +43,12 @@ def main(words: list[str]) -> int:
     """Print one line of JSON per store."""
     reads = argparse.ArgumentParser(prog="bench.store", description=__doc__)
     reads.add_argument("--db", metavar="URL", help="a PostgreSQL server to measure as well")
-    url = reads.parse_args(words).db
+    reads.add_argument("--rounds", type=int, default=ROUNDS, help="the best of so many is told")
+    options = reads.parse_args(words)
+    url = options.db
     batches = list(workload(BATCHES))
     for kind in ("memory", "sqlite", *(["postgres"] if url else [])):
-        runs = [timed(kind, batches, url) for _ in range(ROUNDS)]
+        runs = [timed(kind, batches, url) for _ in range(options.rounds)]
         took, worked = [wall for wall, _ in runs], [cpu for _, cpu in runs]
         figure = {
             "bench": f"store.append.{kind}",

@@ -30,6 +30,8 @@ class Awaiting:
         if not closing and not changing:
             return
         for turn in action.turns:
+            if turn.head.closed_at is None and not changing:
+                continue
             address = (turn.cell.tenant, turn.cell.key)
             if turn.head.closed_at is not None and address in closing:
                 for future in closing.pop(address):
