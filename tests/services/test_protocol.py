@@ -314,6 +314,33 @@ def test_a_cancel_reaches_who_works_on_it(nats, flows):
     asyncio.run(story())
 
 
+@pytest.mark.req("R106", "R112")
+@pytest.mark.parametrize("success", [True, False])
+def test_a_command_that_timed_out_is_waited_for(nats, flows, success):
+    """A completion ends it, whatever it says; a success is undone first, as it was done last."""
+    late = "\n      timeout: 100ms\n      grace: 1h\n      undo: {run: refdata.v1.party.delete}"
+    flows.write_text(flows.read_text().replace("account.save", f"account.save{late}"))
+
+    async def story():
+        async with Service(nats.url) as service, engine(nats, flows) as pawl:
+            cancelled = await service.nc.subscribe("workflow.v1.cancel.*")
+            run = await pawl.start("provision", {"name": "Ada"}, id="p-9")
+            await service.say(done(await service.next("refdata.v1.party.save"), {"id": 7}))
+            account = await service.next("iam.v1.account.save")
+            heard = await cancelled.next_msg(timeout=30)
+            assert heard.subject.endswith(account.headers["X-Workflow-Step-Id"])
+            assert run.show()["state"] == "running"
+            await service.say(done(account, {"id": 8}, success=success))
+            for _ in range(1 + success):
+                undo = await service.next("refdata.v1.party.delete")
+                await service.say(done(undo))
+            with pytest.raises(WorkflowFailed) as failed:
+                await run.result("20s")
+            assert (failed.value.failure_class, failed.value.rollback) == ("timeout", "full")
+
+    asyncio.run(story())
+
+
 def test_an_effect_with_a_function_here_stays_here(nats, flows):
     async def story():
         pawl = engine(nats, flows)

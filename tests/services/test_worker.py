@@ -39,6 +39,35 @@ def worker_of(nats, flows, service="refdata"):
     return Worker(nats.url, service, memory=memory, batches=False)
 
 
+@pytest.mark.req("R106", "R112")
+def test_a_command_that_timed_out_is_waited_for_until_its_worker_is_done(nats, flows):
+    """It is told to stop, and says so; what came before is undone then, however long the grace."""
+    late = "run: iam.v1.account.save\n      timeout: 100ms\n      grace: 1h"
+    flows.write_text(WORKFLOW.replace("run: iam.v1.account.save", late))
+
+    async def story():
+        undone, ended = [], []
+        refdata, iam = worker_of(nats, flows), worker_of(nats, flows, "iam")
+        refdata.command("refdata.v1.party.save")(lambda name: {"id": name})
+        refdata.command("refdata.v1.party.delete")(lambda **_: undone.append(list(ended)))
+
+        @iam.command("iam.v1.account.save")
+        async def account(party):
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(party)
+
+        async with Service(nats.url), refdata, iam, engine(nats, flows) as pawl:
+            run = await pawl.start("provision", {"name": "Ada"}, id="w-9")
+            with pytest.raises(WorkflowFailed) as failed:
+                await run.result("20s")
+        assert (failed.value.failure_class, failed.value.rollback) == ("timeout", "full")
+        assert undone == [["Ada"]]
+
+    asyncio.run(story())
+
+
 def test_workers_keep_the_contract(nats, flows):
     async def story():
         done = []
