@@ -234,7 +234,7 @@ KERNEL_CODES: Final[dict[str, Explanation]] = {
     ),
     "receipt.not_awaited": Explanation(
         "The receipt is for an attempt that no longer counts: settled, replaced, or never made.",
-        "Nothing: duplicates and late failures change nothing.",
+        "Nothing: duplicates, and failures that nobody waits for, change nothing.",
     ),
     "receipt.unknown": Explanation(
         "No attempt of this instance has this step key.",

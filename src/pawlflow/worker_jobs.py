@@ -88,7 +88,8 @@ class Jobs:
     async def cancelled(self, message: Message) -> None:
         """A command is no longer wanted."""
         job = self.running.get(message.subject.removeprefix(protocol.CANCEL))
-        if job is None:
+        attempt = (message.headers or {}).get(protocol.ATTEMPT)
+        if job is None or attempt not in (None, str(job.call.attempt)):
             return
         if job.told.context is not None:
             job.told.context.cancelled = True

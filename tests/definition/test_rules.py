@@ -16,6 +16,7 @@ POLICY = "policy: {action: pay}"
         ("run: e.x", 2),
         ("run: e.x, timeout: 1m", 5),
         ("agent: Writer, timeout: 1m", 5),
+        ("run: e.x, heartbeat: 1m", 5),
         ("workflow: kid, timeout: 1m", 5),
         ("run: e.x, undo: {run: e.u, timeout: 1m}", 5),
         ("approval: {expires: 1h}, undo: {run: e.u, timeout: 1m}", 5),

@@ -36,6 +36,9 @@ def server():
     made.close()
 
 
+TIMED = "timeout: 300ms\n      "
+
+
 def engine_for(tmp_path, url, more="", mode="sync", db="memory:"):
     """An engine that calls an endpoint for its one step."""
     pawl = Pawl(db)
@@ -136,7 +139,7 @@ def test_an_attempt_that_is_left_open_still_times_out(tmp_path, server):
     """The endpoint never says anything: the step's own timeout ends it."""
 
     async def main():
-        async with engine_for(tmp_path, f"{server.url}/", "timeout: 300ms") as pawl:
+        async with engine_for(tmp_path, f"{server.url}/", TIMED + "grace: 50ms") as pawl:
             started = await pawl.start("one", {"amount": 5}, id="order-1")
             with pytest.raises(WorkflowFailed) as failed:
                 await started.result(timeout="20s")
@@ -145,11 +148,31 @@ def test_an_attempt_that_is_left_open_still_times_out(tmp_path, server):
     run(main())
 
 
-def test_an_attempt_that_is_left_open_can_be_cancelled(tmp_path, server):
-    """Nobody waits for an answer that will not come."""
+@pytest.mark.req("R106", "R112")
+def test_who_has_taken_a_request_that_timed_out_may_complete_it_within_the_grace(tmp_path, server):
+    """The end waits for that; it is a late success then."""
 
     async def main():
-        async with engine_for(tmp_path, f"{server.url}/") as pawl:
+        async with engine_for(tmp_path, f"{server.url}/", TIMED + "grace: 1h") as pawl:
+            started = await pawl.start("one", {"amount": 5}, id="order-1")
+            key = await taken(server)
+            async for event in started.events():
+                if event["eventType"] == "WorkflowStepTimedOut":
+                    break
+            assert started.show()["state"] == "running"
+            await pawl.complete(key, {"id": 7})
+            with pytest.raises(WorkflowFailed):
+                await started.result(timeout="20s")
+            assert pawl.reader.reviews("default")[0].kind == "effect.orphaned"
+
+    run(main())
+
+
+def test_an_attempt_that_is_left_open_can_be_cancelled(tmp_path, server):
+    """An answer that does not come is waited for until the grace is over."""
+
+    async def main():
+        async with engine_for(tmp_path, f"{server.url}/", "grace: 50ms") as pawl:
             started = await pawl.start("one", {"amount": 5}, id="order-1")
             await taken(server)
             await pawl.cancel("order-1")

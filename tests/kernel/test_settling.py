@@ -5,6 +5,7 @@ import pytest
 from pawlflow.kernel.draft import calls_open, open_intents
 from pawlflow.kernel.snapshot import state_bytes
 from pawlflow.kernel.units import UNDO_DONE
+from pawlflow.model.failure import failure_of
 from pawlflow.model.inputs import CancelInstance, Receipt, ResumeStep
 from pawlflow.model.intents import Call, Stop
 from tests.kernel.policies_kit import answer, asked, judge
@@ -227,7 +228,7 @@ def test_an_answer_of_the_policies_ends_no_attempt():
 @pytest.mark.req("R12", "R143")
 @pytest.mark.parametrize("edited", [False, True])
 def test_what_was_left_is_told_again_after_a_crash(edited):
-    """The stop as it was, by the parameters of its round, though another round is at work."""
+    """The stop of the same call, though another round is at work."""
     live = timed_out(", onTimeout: escalate")
     if edited:
         live.submit(ResumeStep("b", "ann", "retry", params=payload({"other": 1})))
@@ -237,16 +238,30 @@ def test_what_was_left_is_told_again_after_a_crash(edited):
 
     assert state_bytes(live.reread().cell.state) == state_bytes(live.cell.state)
     [stop] = [each for each in again if isinstance(each, Stop)]
-    assert (stop.reason, stop.call.id, stop.call.key) == ("timeout", told.call.id, told.call.key)
-    assert (stop.call.params, stop.call.round) == (told.call.params, told.call.round)
+    assert (stop.reason, named(stop.call)) == ("timeout", named(told.call))
     assert len(again) == calls_open(live.cell.state) == 1 + edited
     assert [each.id for each in again if isinstance(each, Call)] == [
         each.id for each in live.calls[2:]
     ]
 
 
-def test_an_item_that_was_overtaken_is_told_again_with_what_it_was_given():
-    """Of an item that is done little is kept, but for this."""
+@pytest.mark.req("R12", "R143")
+def test_an_overtaken_attempt_keeps_its_name_though_its_step_goes_back_a_round():
+    """The first round succeeded after all, so what is undone is what that was asked."""
+    live = timed_out(", onTimeout: escalate")
+    first = live.call("b")
+    live.submit(ResumeStep("b", "ann", "retry", params=payload({"other": 1})))
+    second = live.call("b")
+    live.submit(Receipt(first.key, 1, "ok", payload("late")))
+
+    [stop] = open_intents(live.reread().cell.state)
+
+    assert isinstance(stop, Stop)
+    assert named(stop.call) == named(second)
+
+
+def test_an_item_that_was_overtaken_is_told_again():
+    """Of an item that is done little is kept."""
     live = Live(
         "steps: [{name: a, run: x.a, forEach: input.l, with: {v: '${ item }'}, timeout: 1s,"
         " onTimeout: retry, retryPolicy: {maxRetries: 1, backoff: 1s}, grace: 1h}]"
@@ -260,10 +275,57 @@ def test_an_item_that_was_overtaken_is_told_again_with_what_it_was_given():
     [stop] = open_intents(live.reread().cell.state)
 
     assert isinstance(stop, Stop)
-    assert (stop.call.attempt, stop.call.params.value) == (2, {"v": "p"})
-    assert stop.call.id == live.stops[-1].call.id
+    assert named(stop.call) == named(live.call("a[0]"))
     live.settle("a[0]")
     assert live.state == "completed"
+
+
+def named(call: Call) -> tuple:
+    """What a call is found by."""
+    place = (call.step, call.item, call.round, call.direction, call.target)
+    return call.id, call.key, call.attempt, *place
+
+
+def test_the_workflows_timeout_does_not_fail_what_is_done_but_for_the_close():
+    """All steps are over: nothing is left that could take too long."""
+    live = Live(
+        "timeout: 10s\nsteps: [{name: a, run: x.a, timeout: 1s, onFailure: skip, grace: 30s}]"
+    )
+    live.start()
+    live.tick(1_000)
+    assert refused(live.tick(10_000)) == "timer.not_due"
+
+    live.tick(31_000)
+
+    assert live.state == "completed"
+
+
+def test_an_attempt_without_a_heartbeat_may_be_at_work():
+    """It is given up as if its time were over, and waited for in the same way."""
+    live = Live(
+        "failurePolicy: compensate\nsteps:\n  - {name: a, run: x.a, undo: {run: x.u}}\n"
+        "  - {name: b, run: x.b, dependsOn: [a], heartbeat: 1s}"
+    )
+    live.start()
+    live.ok("a")
+    call = live.call("b")
+    lost = failure_of("timeout", "heartbeat.lost", "no heartbeat", tenant=live.id.tenant)
+    live.submit(Receipt(call.key, 1, "failed", failure=lost))
+    assert (live.status("b"), live.started[-1]) == ("failed", "b#1")
+
+    live.settle("b")
+
+    assert live.started[-1] == "undo/a#1"
+
+
+def test_what_a_tick_ends_is_ended_alone():
+    """A deadline behind it may be held back: whoever holds it back looks at the first one only."""
+    live = timed_out(", onTimeout: retry, retryPolicy: {maxRetries: 3, backoff: 4500ms}")
+    live.tick(5_500)
+    assert live.started[-1] == "b#2"
+
+    assert names(live.tick(9_000)) == ["AttemptEnded"]
+    assert names(live.tick(9_000)) == ["AttemptLeft", "StepBackedOff"]
 
 
 @pytest.mark.req("R110")

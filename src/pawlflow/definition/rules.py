@@ -30,7 +30,8 @@ def may_time_out(step: Step) -> bool:
     """Before these rules nobody waited for an attempt, or for an undo, that had timed out."""
     called = step.kind in CALLED_KINDS
     undone = step.undo is not None and step.undo.timeout_ms is not None
-    return undone or (called and step.timeout_ms is not None)
+    limited = step.timeout_ms is not None or step.heartbeat_ms is not None
+    return undone or (called and limited)
 
 
 def is_undone_by_them(workflow: Workflow, step: Step) -> bool:

@@ -5,6 +5,7 @@ or a silence: a call that is being carried out is not begun twice.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context as ContextVars
@@ -28,6 +29,7 @@ from pawlflow.model.intents import Call, Intent, Stop
 
 CONCURRENCY: Final = 1_000  # attempts of this process at a time
 THREADS: Final = 32  # of them, plain functions
+LATER_MAX: Final = 100_000  # calls that others complete, and that are known here
 WAITING_MAX: Final = 10_000  # calls that are known here; more come from the journal
 Resolve = Callable[[Call], Awaitable[tuple[Any, Hidden]]]  # parameters with their secrets in them
 
@@ -36,8 +38,7 @@ class Job:
     """A call being carried out."""
 
     __slots__ = (
-        *("beats", "call", "executor", "kill", "lost", "places", "stopped", "task", "timer"),
-        "told",
+        *("beats", "call", "executor", "kill", "places", "stopped", "task", "timer", "told"),
     )
 
     def __init__(self, call: Call, executor: Executor, places: Places | None = None) -> None:
@@ -50,7 +51,6 @@ class Job:
         self.timer: asyncio.TimerHandle | None = None
         self.stopped = False
         self.beats = 0
-        self.lost = False  # taken for lost, and said so
 
     def beat(self) -> None:
         """A sign of life, from whatever thread."""
@@ -93,6 +93,7 @@ class Runner:
         self.processes = Processes(processes)
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="pawl-step")
         self.jobs: dict[Digest, Job] = {}
+        self.later: OrderedDict[Digest, None] = OrderedDict()  # others complete these
         every = Places(concurrency)
         kinds = (every, Places(threads, every), Places(self.processes.count, every))
         self.line = Lines(WAITING_MAX, kinds)
@@ -190,13 +191,16 @@ class Runner:
         return None
 
     def stop(self, intent: Stop) -> None:
-        """A call is no longer wanted. One that had not begun is settled at once."""
+        """A call is no longer wanted. One that had not begun is settled at once.
+
+        One that somebody else completes is not: perhaps they do.
+        """
         call = intent.call
         self.orphans.drop(call)
         job = self.jobs.get(call.id)
         if job is None:
-            self.line.discard(call.id)
-            self.deliver(call.cell, Receipt(call.key, call.attempt, "cancelled"), 0)
+            if self.line.discard(call.id) or call.id not in self.later:
+                self.deliver(call.cell, Receipt(call.key, call.attempt, "cancelled"), 0)
             return
         job.stop()
 
@@ -220,13 +224,12 @@ class Runner:
 
     def look(self, job: Job, span_ms: int, beats: int) -> None:
         """Was there a sign of life? If not, the attempt is taken for lost."""
-        if job.call.id not in self.jobs:
+        if job.stopped or self.jobs.get(job.call.id) is not job:
             return
         if job.beats > beats:
             self.watch(job, span_ms, job.beats)
             return
         message = f"no heartbeat of {job.call.step} for {span_ms} ms"
-        job.lost = True
         receipt = receipts.failed(job.told, "timeout", "heartbeat.lost", message)
         self.deliver(job.call.cell, receipt, 0)
         job.stop()
@@ -293,12 +296,16 @@ class Runner:
 
     def settle(self, job: Job, receipt: Receipt | None) -> None:
         """Give the place free and bring the receipt back, once."""
-        if self.jobs.pop(job.call.id, None) is None:
+        if self.jobs.get(job.call.id) is not job:  # it was abandoned, and perhaps begun again
             return
+        del self.jobs[job.call.id]
         if job.timer is not None:
             job.timer.cancel()
-        late = job.lost and receipt is not None and receipt.outcome != "ok"  # said already
-        if receipt is not None and not late and not self.closed:
+        if receipt is None and not self.closed:
+            self.later[job.call.id] = None
+            if len(self.later) > LATER_MAX:
+                self.later.popitem(last=False)
+        if receipt is not None and not self.closed:
             data = receipt.result.data if receipt.result is not None else None
             self.deliver(job.call.cell, receipt, len(data or b""))
 

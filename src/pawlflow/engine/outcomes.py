@@ -32,8 +32,8 @@ def committed(core: Core, staging: Staging, now: TimeMs) -> None:
         address = (head.cell.tenant, head.cell.key)
         core.deadlines.note(head)
         core.reoffers.heard(address, now, calls=0 if head.quarantined else head.calls)
-        idle = head.closed_at is not None and address not in core.inbox.waiting
-        if idle and address not in ahead:
+        over = head.closed_at is not None and address not in core.inbox.waiting
+        if over and address not in ahead:
             core.hot.drop(address)  # nothing more will happen to it
     core.held.difference_update(taken.id for taken in staging.taken)
     core.mail_waits = core.mail_waits or bool(staging.mail)

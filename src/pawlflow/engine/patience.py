@@ -10,15 +10,7 @@ behind it in the same instance waits with it. The workflow's own timeout counts 
 from collections.abc import Mapping
 from typing import Any
 
-from pawlflow.kernel.state import (
-    RANK_INSTANCE,
-    RANK_LEFT,
-    RANK_STEP,
-    Instance,
-    State,
-    key_of,
-    next_deadline,
-)
+from pawlflow.kernel.state import RANK_STEP, RANK_UNDO, Instance, State, key_of, next_deadline
 from pawlflow.kernel.units import RUNNING, UNDO_RUNNING
 from pawlflow.model.ids import StepKey, TimeMs
 
@@ -42,7 +34,7 @@ def held_until(
 def attempt_of(state: Instance, due: tuple[TimeMs, int, Any]) -> tuple[int, StepKey] | None:
     """The timeout and the key of the running attempt, or undo, whose deadline this is."""
     _, rank, place = due
-    if rank in (RANK_INSTANCE, RANK_LEFT):
+    if rank not in (RANK_STEP, RANK_UNDO):
         return None
     unit = state.unit(place)
     plan = state.plan.steps[unit.step]

@@ -50,12 +50,11 @@ def stop_attempt(draft: Draft, unit: Unit, reason: StopReason) -> None:
 
 def leave_attempt(draft: Draft, unit: Unit, reason: StopReason) -> None:
     """Go on without the present attempt. It may still be at work: then the close waits for it."""
-    runs, closing = unit.status == RUNNING, draft.state.closing
-    if runs or closing is None:  # a child was told already
+    told = draft.state.closing is not None and unit.status != RUNNING  # a child, to stop
+    if not told:
         stop_attempt(draft, unit, reason)
     if unit.is_attempted():
-        grace = draft.state.plan.steps[unit.step].grace_ms if runs else None
-        draft.leave((unit.step, unit.item, unit.attempt, False, unit.round), reason, grace)
+        draft.leave(unit, "do", reason)
 
 
 def report(draft: Draft, parent: Parent) -> None:

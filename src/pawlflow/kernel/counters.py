@@ -73,7 +73,7 @@ def leave_fan(state: Instance, unit: Unit) -> None:
     state.do_keys.pop(unit.place, None)
     if unit.status != SUCCEEDED:
         return
-    if state.plan.steps[unit.step].undo is None and not state.left:  # by which it is told
+    if state.plan.steps[unit.step].undo is None:
         unit.params = None
     told = unit.failure is not None or unit.role is not None or unit.warnings or unit.asking
     if unit.result is not None and unit.attempt == unit.round == 1 and not told:

@@ -13,9 +13,13 @@ from pawlflow.model.events import AttemptEnded, StepCancelled, StepRequeued, Ste
 def tick(draft: Draft) -> Rejected | None:
     """Fire every deadline that is due, in order of time; the instance's own goes first."""
     state = draft.state
+    ended = False
     while (due := next_deadline(state)) is not None and due[0] <= draft.now:
-        heappop(state.deadlines)
         _, rank, place = due
+        if ended and rank != RANK_LEFT:  # it may be held back, which is asked of the first alone
+            break
+        ended = rank == RANK_LEFT
+        heappop(state.deadlines)
         if rank == RANK_INSTANCE:
             fire_instance(draft)
         elif rank == RANK_UNDO:

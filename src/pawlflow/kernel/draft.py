@@ -2,17 +2,15 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from pawlflow.definition.plan import NO_RETRY, UndoPlan
 from pawlflow.definition.rules import SETTLING_RULES
 from pawlflow.kernel.evolve import EVOLVE
 from pawlflow.kernel.refused import Rejected as Rejected
-from pawlflow.kernel.state import Instance, Left, State, key_of, make_key
+from pawlflow.kernel.state import Instance, State, key_of, make_key
 from pawlflow.kernel.units import CORRECTING, READY, RUNNING, UNDO_RUNNING, Unit
 from pawlflow.model.events import AttemptLeft, Event, StopReason
 from pawlflow.model.failure import Failure, FailureClass, failure_of
-from pawlflow.model.ids import TimeMs
+from pawlflow.model.ids import Digest, TimeMs
 from pawlflow.model.inputs import Input
 from pawlflow.model.intents import (
     POLICY,
@@ -28,7 +26,7 @@ from pawlflow.model.intents import (
     intent_id,
 )
 from pawlflow.model.journal import Send
-from pawlflow.model.payload import Payload
+from pawlflow.model.payload import Payload, nothing
 
 # How policies are asked: like an undo, it is made beside the step.
 ASKING: Final = UndoPlan(by_agent=False, target=POLICY, params=None, retry=NO_RETRY, span_ms=None)
@@ -70,11 +68,18 @@ class Draft:
         self.intents.append(Stop(call=call, reason=reason))
         self.records.append(Stopped(call.id, reason))
 
-    def leave(self, left: Left, reason: StopReason, grace_ms: int | None) -> None:
-        """Say that this attempt may still be at work, and how long that is waited for."""
-        if self.state.rules >= SETTLING_RULES:
-            until = None if grace_ms is None else TimeMs(self.now + grace_ms)
-            self.emit(AttemptLeft(*left, reason, until))
+    def leave(self, unit: Unit, direction: Direction, reason: StopReason) -> None:
+        """Say that the present attempt may still be at work, and how long that is waited for."""
+        state, undo = self.state, direction == "undo"
+        if state.rules < SETTLING_RULES:
+            return
+        attempt = unit.undo_attempt if undo else unit.attempt
+        said = (unit.step, unit.item, attempt, undo, unit.round, reason)
+        if undo or unit.status == RUNNING:
+            until = TimeMs(self.now + state.plan.steps[unit.step].grace_ms)
+            self.emit(AttemptLeft(*said, until, call_of(state, unit, direction).id))
+        else:
+            self.emit(AttemptLeft(*said, None, b""))
 
     def send(self, workflow: str, key: str, incoming: Input) -> None:
         """An input for another cell of the tenant, once this turn is durable."""
@@ -122,15 +127,14 @@ def call_of(state: Instance, unit: Unit, direction: Direction) -> Call:
 
 
 def left_call(state: Instance, left: AttemptLeft) -> Call:
-    """The call of an attempt that was left, as it was asked for."""
-    unit = state.of_round(left.step, left.item, left.round)
+    """The call of an attempt that was left: its id and place, which is all that a stop needs."""
+    plan = state.plan.steps[left.step]
+    asked = plan.undo if left.undo and plan.undo else plan
     direction: Direction = "undo" if left.undo else "do"
-    key = make_key(state, unit, direction, left.round)
-    now, back = call_of(state, unit, direction), unit.round - left.round
-    params = unit.past[-back] if back and not left.undo else now.params
-    parts = IntentParts(now.target, UNPINNED, params, key, left.attempt, state.cell)
-    said = {"key": key, "attempt": left.attempt, "round": left.round, "params": params}
-    return replace(now, id=intent_id(parts), **said)
+    key = make_key(state, Unit(left.step, left.item), direction, left.round)
+    named = (plan.name, left.item, left.round, asked.by_agent, asked.target, None)
+    asks = (nothing(None, state.cell.tenant), (), asked.span_ms, None, plan.grace_ms)
+    return Call(Digest(left.id), state.cell, key, left.attempt, direction, *named, *asks)
 
 
 def is_asking(unit: Unit) -> bool:
@@ -171,6 +175,7 @@ def open_intents(state: State) -> list[Intent]:
     calls = [call_of(state, u, "ask" if is_asking(u) else "do") for u in begun if begun_as(u)]
     undoing = (state.unit(place) for place in state.undoing)
     calls += [call_of(state, unit, "undo") for unit in undoing if unit.undo == UNDO_RUNNING]
+    # What was left goes first: a call of the same step may be for its next attempt.
     told = (left for left in state.left.values() if left.until is not None)
     left = [Stop(call=left_call(state, each), reason=each.reason) for each in told]
     if state.closing is None:

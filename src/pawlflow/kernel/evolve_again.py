@@ -6,18 +6,10 @@ undone like everything else, should it come to that.
 
 from heapq import heappush
 
+from pawlflow.kernel import units as status
 from pawlflow.kernel.counters import enqueue, line_up, move, set_until, stand, unheld
 from pawlflow.kernel.state import Instance, has_keys, make_key
-from pawlflow.kernel.units import (
-    CORRECTING,
-    PENDING,
-    READY,
-    SKIPPED,
-    SUCCEEDED,
-    UNDO_PENDING,
-    Asking,
-    Unit,
-)
+from pawlflow.kernel.units import Asking, Unit
 from pawlflow.model import reviews as ev
 from pawlflow.model.failure import Failure
 from pawlflow.model.ids import NO_ITEM, TimeMs
@@ -34,10 +26,10 @@ def on_voided(state: Instance, event: ev.GateVoided) -> None:
 def reopen(state: Instance, step: int, better: Failure | None) -> None:
     """Let a step run again once its dependencies are done: at once, if they are."""
     old = state.unit(step)
-    settled = old.status in (SUCCEEDED, SKIPPED)
+    settled = old.status in (status.SUCCEEDED, status.SKIPPED)
     for dependent, requires_success in state.plan.steps[step].leads_to if settled else ():
         state.remaining[dependent] += 1
-        if requires_success and old.status == SKIPPED:
+        if requires_success and old.status == status.SKIPPED:
             state.doomed[dependent] -= 1
     fan = state.fans.get(step)
     for item in range(fan.cursor) if fan else ():
@@ -54,7 +46,7 @@ def reopen(state: Instance, step: int, better: Failure | None) -> None:
     if state.remaining[step]:
         return
     if better is not None and unit.params is not None:
-        line_up(state, unit, CORRECTING)
+        line_up(state, unit, status.CORRECTING)
     else:
         heappush(state.fresh, step)
 
@@ -62,19 +54,19 @@ def reopen(state: Instance, step: int, better: Failure | None) -> None:
 def put_aside(state: Instance, unit: Unit) -> None:
     """Close the book on a run. That of a step leaves its place to the next one."""
     place, was = unit.place, unit.status
-    move(state, unit, PENDING)
+    move(state, unit, status.PENDING)
     state.open.pop(place, None)
     state.do_keys.pop(place, None)
     unit.status, unit.over, unit.until = was, True, None
     if unit.item != NO_ITEM:
-        state.counts[PENDING] -= 1
+        state.counts[status.PENDING] -= 1
         state.done.pop(place, None)
         unit.items = state.fans[unit.step].items
     elif unit.attempt or unit.undo:
         unit.place, state.places = state.places, state.places + 1
     else:
         return  # a gate, a sleep: nobody will ever ask for it
-    if unit.undo == UNDO_PENDING:
+    if unit.undo == status.UNDO_PENDING:
         state.undo_list[state.undo_list.index(place)] = unit.place
     state.items[unit.place] = unit
     state.earlier.setdefault((unit.step, unit.item), []).append(unit.place)
@@ -126,7 +118,8 @@ def let_go(state: Instance, gate: int) -> None:
     """A gate is settled: what it barred lines up again. What asks the policies was not barred."""
     guards = state.plan.steps[gate].guards
     for unit in map(state.unit, sorted(state.open.keys() - state.asking.keys()) if guards else ()):
-        if unit.step in guards and unit.status in (READY, CORRECTING) and not unit.order:
+        ready = unit.status in (status.READY, status.CORRECTING) and not unit.order
+        if unit.step in guards and ready:
             enqueue(state, unit)
 
 

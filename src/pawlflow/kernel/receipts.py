@@ -4,9 +4,10 @@ A success may settle any attempt of its step key, a failure only its own. So a d
 a reordered receipt never changes an outcome.
 """
 
-from pawlflow.definition.rules import UNDOING_RULES
+from pawlflow.definition.rules import SETTLING_RULES, UNDOING_RULES
 from pawlflow.kernel import budget, children, mend, policies, undo
 from pawlflow.kernel.draft import Draft, Rejected
+from pawlflow.kernel.state import Instance, Left
 from pawlflow.kernel.units import SUCCEEDED, UNDO_NONE, UNDO_RUNNING, Key, Unit, is_open
 from pawlflow.model.events import AttemptEnded, LateSuccess, StepCancelled, StepSucceeded, UndoDone
 from pawlflow.model.failure import Failure
@@ -19,6 +20,7 @@ def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
     if key is None:
         return Rejected("receipt.unknown", incoming.key.hex())
     unit = draft.state.of_round(key.step, key.item, key.round)
+    left = left_by(draft.state, key, incoming) if draft.state.left else None
     if key.direction == "undo":
         settled = receive_undo(draft, unit, incoming)
     elif key.direction == "ask":
@@ -27,20 +29,17 @@ def receive(draft: Draft, incoming: Receipt) -> Rejected | None:
         settled = receive_success(draft, unit, key, incoming)
     else:
         settled = receive_failure(draft, unit, key, incoming)
-    if draft.state.left and key.direction != "ask":
-        settled = receive_left(draft, unit, key, incoming, settled=settled)
-    return None if settled else Rejected("receipt.not_awaited", incoming.key.hex())
+    if left is not None:
+        if not settled and key.direction == "do":
+            budget.spend(draft, unit, incoming)
+        draft.emit(AttemptEnded(*left))
+    return None if settled or left else Rejected("receipt.not_awaited", incoming.key.hex())
 
 
-def receive_left(draft: Draft, unit: Unit, key: Key, incoming: Receipt, *, settled: bool) -> bool:
-    """An attempt that was left is over, whatever it says; a failure of it cost something."""
+def left_by(state: Instance, key: Key, incoming: Receipt) -> Left | None:
+    """The attempt that a receipt is of, if that was left: it is over then, whatever it says."""
     left = (key.step, key.item, incoming.attempt, key.direction == "undo", key.round)
-    if left not in draft.state.left:
-        return settled
-    if not settled and key.direction == "do":
-        budget.spend(draft, unit, incoming)
-    draft.emit(AttemptEnded(*left))
-    return True
+    return left if key.direction != "ask" and left in state.left else None
 
 
 def receive_success(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bool:
@@ -78,6 +77,9 @@ def receive_failure(draft: Draft, unit: Unit, key: Key, incoming: Receipt) -> bo
     if not own or not unit.is_attempted():
         return False
     budget.spend(draft, unit, incoming)
+    lost = incoming.failure is not None and incoming.failure.code == "heartbeat.lost"
+    if lost and draft.state.rules >= SETTLING_RULES:  # nobody knows whether it is over
+        children.leave_attempt(draft, unit, "timeout")
     if draft.state.closing is not None:
         draft.emit(StepCancelled(unit.step, unit.item))
     else:

@@ -65,7 +65,7 @@ class Instance:
         self.parent: Parent | None = None
         self.input: Payload = ABSENT
         self.created: TimeMs | None = None
-        self.queued = self.paused = self.compensating = False  # the last: undoing has begun
+        self.queued = self.paused = self.compensating = False
         self.started: TimeMs | None = None
         self.closed: TimeMs | None = None
         self.closing: Closing | None = None
@@ -105,7 +105,7 @@ class Instance:
         self.do_keys: dict[int, StepKey] = {}  # of the present rounds, by place
         self.undo_keys: dict[int, StepKey] = {}
         self.undoing: dict[int, None] = {}  # units whose undo is under way
-        self.undone_failed = self.stopping = 0  # of what was left: how many were told by a stop
+        self.undone_failed = self.stopping = 0  # undos; of what was left, all but children
         self.deadlines: list[Deadline] = []  # may hold stale ones
         # What this turn changed, for those who must be told.
         self.asked: list[int] = []  # places that a human is asked about, or no longer; may repeat
@@ -244,7 +244,8 @@ def is_armed(state: Instance, due: int, rank: int, place: Any) -> bool:
     if rank == RANK_INSTANCE:  # its time to start, and then its own timeout
         span = state.plan.timeout_ms
         ends = state.start_at if state.started is None else span and state.started + span
-        return state.closing is None and due == ends
+        done = state.left and not state.open and not state.counts[PENDING]  # all but the close
+        return state.closing is None and due == ends and not done
     if rank == RANK_LEFT:
         return place in state.left and due == state.left[place].until
     unit = state.unit(place)

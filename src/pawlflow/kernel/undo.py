@@ -133,8 +133,7 @@ def fail_undo(draft: Draft, unit: Unit, failure: Failure) -> None:
 def leave_undo(draft: Draft, unit: Unit, reason: ev.StopReason) -> None:
     """Go on without the present attempt to undo; the next undo and the close wait for it."""
     draft.stop(unit, "undo", reason)
-    left = (unit.step, unit.item, unit.undo_attempt, True, unit.round)
-    draft.leave(left, reason, draft.state.plan.steps[unit.step].grace_ms)
+    draft.leave(unit, "undo", reason)
 
 
 def run_of(unit: Unit) -> int:

@@ -251,7 +251,9 @@ _SHORT: Final = tuple(  # of every major type
 )
 # Indexed by the number itself: Python counts negative indexes from the end.
 INTS: Final = tuple(integer(number) for number in (*range(1024), *range(-256, 0)))
-BYTES_HEADS, TEXT_HEADS, ARRAY_HEADS = (_SHORT[major << 8 :][:256] for major in (2, 3, 4))
+BYTES_HEADS: Final = _SHORT[2 << 8 : 3 << 8]
+TEXT_HEADS: Final = _SHORT[3 << 8 : 4 << 8]
+ARRAY_HEADS: Final = _SHORT[4 << 8 : 5 << 8]
 _SHAPES: Final[dict[tuple[str, ...], Shape]] = {}
 WRITERS: Final[dict[type, Writer]] = {
     str: _write_text,

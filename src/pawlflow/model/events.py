@@ -153,6 +153,7 @@ class AttemptLeft(OfAttempt, frozen=True, tag="attempt.left", gc=False):
     round: int
     reason: StopReason
     until: TimeMs | None  # None: a child, which takes the time it needs
+    id: bytes  # of its call; of a child none
 
 
 class AttemptEnded(OfAttempt, frozen=True, tag="attempt.ended", gc=False):

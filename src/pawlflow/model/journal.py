@@ -169,6 +169,7 @@ def _form_of(info: inspect.Type) -> str:
     if isinstance(info, inspect.VarTupleType | inspect.TupleType):
         return _MANY
     kinds = info.types if isinstance(info, inspect.UnionType) else (info,)
+    assert not any(isinstance(each, inspect.VarTupleType) for each in kinds), "no form for these"
     plain = (inspect.CustomType, inspect.NoneType)
     return _ONE if all(isinstance(each, plain) for each in kinds) else _DEEP
 

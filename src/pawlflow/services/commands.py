@@ -89,8 +89,9 @@ class Commands:
             self.alone.discard(oldest)
 
     def stop(self, call: Call) -> None:
-        """Tell whoever works on it that it is no longer wanted."""
-        self.settled(call.key)
+        """Tell whoever works on it that it is no longer wanted; its next attempt may be."""
+        if self.attempt_of(call.key) in (None, call.attempt):
+            self.settled(call.key)
         self.remember(call)
         task = asyncio.ensure_future(self.send_cancel(call))
         self.saying.add(task)
