@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from pawlflow.app import engine_on
+from pawlflow.effects.runner import Runner
 from pawlflow.elsewhere import Elsewhere
 from pawlflow.engine import outcomes
 from pawlflow.engine.actions import Notify, Reply, Stopped
@@ -96,6 +97,12 @@ class Node(Hosted):
         """There is something new for the SQL views."""
         self.looking = None
         self.rows.poke()
+
+    def new_runner(self) -> Runner:
+        """Who carries out calls here; others do elsewhere."""
+        made = super().new_runner()
+        made.alone = False
+        return made
 
     async def close(self) -> None:
         """Hand everything over to the other nodes, and stop."""

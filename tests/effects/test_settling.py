@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -13,7 +14,7 @@ BOOKING = """
   steps:
     - {name: fly, run: fly.book, timeout: 1m, undo: {run: fly.free}}
     - {name: stay, run: stay.book, dependsOn: [fly], timeout: 20ms, grace: GRACE,
-       undo: {run: stay.free}}
+       undo: {run: stay.free, timeout: 1m}}
 """
 pytestmark = pytest.mark.req("R106", "R112", "R113")
 
@@ -41,6 +42,14 @@ class Desk:
         except asyncio.CancelledError:
             self.told.set()
             await self.go.wait()
+        self.done.append("stay.book")
+        return {"room": 7}
+
+    async def deafer(self, ctx):
+        """The same, though whoever leaves the engine tells it once more."""
+        with suppress(asyncio.CancelledError):
+            await self.deaf(ctx)
+        await self.go.wait()
         self.done.append("stay.book")
         return {"room": 7}
 
@@ -134,6 +143,31 @@ def test_a_thread_is_waited_for_too(tmp_path):
     assert began.is_set()
     assert (before, rollback) == (["fly.book"], "full")
     assert done == ["fly.book", "stay.free", "fly.free"]
+
+
+def test_what_is_done_while_the_engine_is_left_counts(tmp_path):
+    """It has a few seconds to end, and its success is kept: it is undone by whoever comes next."""
+    url = f"sqlite:///{tmp_path}/pawl.db"
+
+    async def first():
+        async with Pawl(url) as pawl:
+            desk = Desk(pawl)
+            pawl.effect("stay.book")(desk.deafer)
+            pawl.load(booking(tmp_path, "1h"))
+            await pawl.start("trip", id="t-1")
+            await desk.told.wait()
+            asyncio.get_running_loop().call_later(0.05, desk.go.set)
+        return desk.done
+
+    async def second():
+        async with Pawl(url) as pawl:
+            desk = Desk(pawl)
+            pawl.effect("stay.book")(desk.deaf)
+            return (await failed(pawl.run("t-1"))).rollback, desk.done
+
+    before, (rollback, after) = run(first()), run(second())
+    assert before[:2] == ["fly.book", "stay.book"]
+    assert (rollback, [*before[2:], *after]) == ("full", ["stay.free", "fly.free"])
 
 
 def test_who_died_with_the_engine_is_not_waited_for(tmp_path):

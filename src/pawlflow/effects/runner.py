@@ -101,6 +101,7 @@ class Runner:
         self.workers: set[asyncio.Task[None]] = set()
         self.idle: list[asyncio.Future[None]] = []
         self.calling = False  # a worker was called, and has not come yet
+        self.alone = True  # no other process carries out calls of this store
         self.eager = 1  # workers that are called together: twice as many while the line is not done
         self.closed = False
 
@@ -193,24 +194,30 @@ class Runner:
     def stop(self, intent: Stop) -> None:
         """A call is no longer wanted. One that had not begun is settled at once.
 
-        One that somebody else completes is not: perhaps they do.
+        One that somebody else completes is not, nor one that timed out and that another node may
+        have at work: perhaps they answer.
         """
         call = intent.call
         self.orphans.drop(call)
         job = self.jobs.get(call.id)
         if job is None:
-            if self.line.discard(call.id) or call.id not in self.later:
+            asked = self.line.discard(call.id) or intent.reason == "cancel" or self.alone
+            if asked and call.id not in self.later:
                 self.deliver(call.cell, Receipt(call.key, call.attempt, "cancelled"), 0)
             return
         job.stop()
 
     def abandon(self, gone: Callable[[CellId], bool]) -> None:
-        """Stop what others carry out from now on, and say nothing about it."""
+        """Stop what others carry out from now on, and say nothing about it.
+
+        Of what was stopped before, they are told by mail.
+        """
         self.orphans.take(call for call in self.orphans.values() if gone(call.cell))
         self.line.abandon(gone)
         for job in [each for each in self.jobs.values() if gone(each.call.cell)]:
-            del self.jobs[job.call.id]
-            job.stop()
+            if not job.stopped:  # else nobody calls it again: what became of it is for them
+                del self.jobs[job.call.id]
+                job.stop()
 
     def registered(self) -> None:
         """Executors were added: calls that nobody could carry out may have found one."""
@@ -305,7 +312,8 @@ class Runner:
             self.later[job.call.id] = None
             if len(self.later) > LATER_MAX:
                 self.later.popitem(last=False)
-        if receipt is not None and not self.closed:
+        # Once it is closed a success is all that counts: the rest is offered again.
+        if receipt is not None and (not self.closed or receipt.outcome == "ok"):
             data = receipt.result.data if receipt.result is not None else None
             self.deliver(job.call.cell, receipt, len(data or b""))
 

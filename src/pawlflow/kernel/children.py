@@ -50,8 +50,7 @@ def stop_attempt(draft: Draft, unit: Unit, reason: StopReason) -> None:
 
 def leave_attempt(draft: Draft, unit: Unit, reason: StopReason) -> None:
     """Go on without the present attempt. It may still be at work: then the close waits for it."""
-    told = draft.state.closing is not None and unit.status != RUNNING  # a child, to stop
-    if not told:
+    if draft.state.closing is None or unit.status == RUNNING:  # else a child, which was told
         stop_attempt(draft, unit, reason)
     if unit.is_attempted():
         draft.leave(unit, "do", reason)

@@ -33,7 +33,6 @@ from pawlflow.model.payload import Payload
 MICROS_MAX: Final = 2**63 - 1  # whatever is spent, it can be written down
 Line = list[tuple[int, int, int]]  # a heap of (lower for higher priority, order, place)
 Left = tuple[int, int, int, bool, int]  # step, item, attempt, undo, round
-Deadline = tuple[int, int, Any]  # when it is due, its rank, and the place, or what was left
 
 
 class Instance:
@@ -106,7 +105,7 @@ class Instance:
         self.undo_keys: dict[int, StepKey] = {}
         self.undoing: dict[int, None] = {}  # units whose undo is under way
         self.undone_failed = self.stopping = 0  # undos; of what was left, all but children
-        self.deadlines: list[Deadline] = []  # may hold stale ones
+        self.deadlines: list[tuple[int, int, Any]] = []  # due, rank, whose; may hold stale ones
         # What this turn changed, for those who must be told.
         self.asked: list[int] = []  # places that a human is asked about, or no longer; may repeat
         self.listened: dict[int, bool] = {}  # waits for events: was it open before this turn?

@@ -304,7 +304,12 @@ class Host:
             if late is not None:
                 self.schedule(at, rank, Answered(*late))
         settled = Receipt(intent.call.key, intent.call.attempt, "cancelled")
-        self.schedule(self.now, FIRST_ANSWERS, Answered(intent.call.cell, settled))
+        if left:  # before the next deadline of this instant: it is part of what this one leads to
+            self.tokens += 1
+            self.waiting[self.tokens] = (intent.call.cell, settled)
+            self.engine.core.submit(intent.call.cell, settled, self.tokens)
+        else:
+            self.schedule(self.now, FIRST_ANSWERS, Answered(intent.call.cell, settled))
 
     def schedule(self, at: int, rank: int, what: Answered | Callable[[], None]) -> None:
         """Put something on the agenda, behind what is there for the same instant."""
