@@ -261,8 +261,13 @@ class Audit:
     def hear(self, receipt: Receipt) -> None:
         """Whatever it says, the attempt is over."""
         found = self.keys.get(receipt.key)
-        if found is not None:
-            self.left.pop((*found, receipt.attempt), None)
+        if found is None or (*found, receipt.attempt) not in self.left:
+            return
+        del self.left[*found, receipt.attempt]
+        line = self.of_round(found[0], found[1], found[3])
+        known = line.done and line.result is not None and not self.is_child(line)
+        if receipt.outcome == "ok" and found[2] == "do" and known:
+            self.money.spend({}, receipt.usage)  # nobody needs it any more, but it cost something
 
     def still_at_work(self) -> list[Left]:
         """What was left, has not answered, and has time to."""
