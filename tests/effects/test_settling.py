@@ -145,27 +145,33 @@ def test_a_thread_is_waited_for_too(tmp_path):
     assert done == ["fly.book", "stay.free", "fly.free"]
 
 
+async def left_behind(url, tmp_path, *, ends):
+    """Leave the engine while a booking that nobody waits for is at work; it may end meanwhile."""
+    async with Pawl(url) as pawl:
+        desk = Desk(pawl)
+        pawl.effect("stay.book")(desk.deafer if ends else desk.deaf)
+        pawl.load(booking(tmp_path, "1h"))
+        await pawl.start("trip", id="t-1")
+        await desk.told.wait()
+        if ends:
+            asyncio.get_running_loop().call_later(0.05, desk.go.set)
+    return desk.done
+
+
+async def found_again(url):
+    """Whoever comes next: what becomes of it."""
+    async with Pawl(url) as pawl:
+        desk = Desk(pawl)
+        pawl.effect("stay.book")(desk.deaf)
+        return (await failed(pawl.run("t-1"))).rollback, desk.done
+
+
 def test_what_is_done_while_the_engine_is_left_counts(tmp_path):
     """It has a few seconds to end, and its success is kept: it is undone by whoever comes next."""
     url = f"sqlite:///{tmp_path}/pawl.db"
 
-    async def first():
-        async with Pawl(url) as pawl:
-            desk = Desk(pawl)
-            pawl.effect("stay.book")(desk.deafer)
-            pawl.load(booking(tmp_path, "1h"))
-            await pawl.start("trip", id="t-1")
-            await desk.told.wait()
-            asyncio.get_running_loop().call_later(0.05, desk.go.set)
-        return desk.done
+    before, (rollback, after) = run(left_behind(url, tmp_path, ends=True)), run(found_again(url))
 
-    async def second():
-        async with Pawl(url) as pawl:
-            desk = Desk(pawl)
-            pawl.effect("stay.book")(desk.deaf)
-            return (await failed(pawl.run("t-1"))).rollback, desk.done
-
-    before, (rollback, after) = run(first()), run(second())
     assert before[:2] == ["fly.book", "stay.book"]
     assert (rollback, [*before[2:], *after]) == ("full", ["stay.free", "fly.free"])
 
@@ -174,20 +180,5 @@ def test_who_died_with_the_engine_is_not_waited_for(tmp_path):
     """Another process asks again whether it is over; here nobody knows of it, so it is."""
     url = f"sqlite:///{tmp_path}/pawl.db"
 
-    async def first():
-        async with Pawl(url) as pawl:
-            desk = Desk(pawl)
-            pawl.effect("stay.book")(desk.deaf)
-            pawl.load(booking(tmp_path, "1h"))
-            await pawl.start("trip", id="t-1")
-            await desk.told.wait()
-            return desk.done
-
-    async def second():
-        async with Pawl(url) as pawl:
-            desk = Desk(pawl)
-            pawl.effect("stay.book")(desk.deaf)
-            return (await failed(pawl.run("t-1"))).rollback, desk.done
-
-    assert run(first()) == ["fly.book"]
-    assert run(second()) == ("full", ["fly.free"])
+    assert run(left_behind(url, tmp_path, ends=False)) == ["fly.book"]
+    assert run(found_again(url)) == ("full", ["fly.free"])
